@@ -21,6 +21,7 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
@@ -119,6 +120,11 @@ class Runner:
     def bindings_outstanding(self) -> int:
         """Bindings posted, or to be posted, and not answered."""
         return self._writer.bindings
+
+    @property
+    def queues(self) -> list[RequestQueue]:
+        """Everything that requests wait in."""
+        return self._writer.queues
 
     def leads(self) -> bool:
         """Whether this replica may change anything."""

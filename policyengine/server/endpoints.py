@@ -1,21 +1,26 @@
 """The scheduler's own pages: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/configz`, `/version` and `/debug`.
 
-Only GET, no bodies, headers and connections bounded by `listening`. On loopback unless told
+Only GET, and PUT of the log level; headers and connections bounded by `listening`. On loopback unless told
 otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, get_ident
 from typing import Any
 
 from aiohttp import web
 
 from policyengine.clock import Clock
+from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
@@ -25,7 +30,10 @@ from policyengine.server.certificate import CertificateFiles, CertificateUnusabl
 from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listening
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.profiling import LONGEST, SECONDS, NoProfile, cpu_profile
 from policyengine.version import __version__
+
+logger = logging.getLogger(__name__)
 
 SHUTDOWN = 1.0
 """Seconds that requests under way are given at the end."""
@@ -52,7 +60,7 @@ class Endpoints:
         self.certificate = _certificate(configuration["endpoints"])
         self._client = client
         self.reviewer = reviewer
-        self._comparing = False
+        self._comparing = self._profiling = False
         alive, ready = health_checks(scheduler, clock)
         self.application = web.Application(client_max_size=1024)
         pages: dict[str, Handler] = {
@@ -69,7 +77,10 @@ class Endpoints:
                 "/debug/cache/compare": self._compare,
                 "/debug/queue": _page(lambda: debug.queue(scheduler.state)),
                 "/debug/pods/{namespace}/{name}": self._pod,
+                "/debug/pprof/profile": self._profile,
+                "/debug/flags/v": self._level,
             }
+            self.application.router.add_put("/debug/flags/v", self._set_level)
         for path, handler in pages.items():
             self.application.router.add_get(path, handler)
 
@@ -97,6 +108,32 @@ class Endpoints:
             return _json(debug.pod_timeline(self._scheduler.state, namespace, name))
         except KeyError:
             return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
+
+    async def _profile(self, request: web.Request) -> web.Response:
+        asked = request.query.get("seconds", str(SECONDS))
+        if not re.fullmatch("[0-9]{1,2}", asked, re.ASCII) or not 1 <= int(asked) <= LONGEST:
+            return web.Response(status=400, text=f"seconds must be a whole number from 1 to {LONGEST}\n")
+        if self._profiling:
+            return web.Response(status=429, text="a profile is under way\n")
+        self._profiling, stop = True, Event()
+        try:
+            return web.Response(text=await asyncio.to_thread(cpu_profile, get_ident(), int(asked), stop))
+        except NoProfile as error:
+            return web.Response(status=501, text=f"{error}\n")
+        finally:
+            stop.set()
+            self._profiling = False
+
+    async def _level(self, request: web.Request) -> web.Response:
+        return web.Response(text=f"{process.level()}\n")
+
+    async def _set_level(self, request: web.Request) -> web.Response:
+        try:
+            level = process.set_level((await request.read()).decode("ascii", "replace"))
+        except ValueError as error:
+            return web.Response(status=400, text=f"{error}\n")
+        logger.warning("the log level is `%s` now: PUT /debug/flags/v", level)
+        return web.Response(text=f"the log level is `{level}`\n")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
+from policyengine.server.metrics.observed_client import ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 
@@ -43,6 +44,8 @@ class Connection:
     direct: Client
     """For reviews."""
     elector: LeaderElector | None
+    metrics: SchedulerMetrics
+    """What its requests are counted in, and everything else."""
 
 
 @asynccontextmanager
@@ -53,16 +56,21 @@ async def connected(
     for a slow server, it waits behind nobody."""
     given = configuration.data["clientConnection"]
     timeout = configuration.seconds("clientConnection", "requestTimeout")
-    bare: Transport = server.connect(given["connections"])
-    direct, lease = Client(bare, timeout), Client(server.connect(LEASE_CONNECTIONS), timeout)
+    metrics = SchedulerMetrics()
+    bare, own = (
+        ObservedTransport(server.connect(connections), server.url, metrics)
+        for connections in (given["connections"], LEASE_CONNECTIONS)
+    )
+    direct, lease = Client(bare, timeout), Client(own, timeout)
     try:
         limiter = TokenBucket(clock, given["qps"], given["burst"]) if given["qps"] else None
-        transport, elector = bare, None
+        transport: Transport = bare
+        elector = None
         if configuration.lease is not None:
             identity = new_identity(socket.gethostname(), random)
             elector = LeaderElector(lease, clock, random, identity, configuration.lease)
             transport = LeadersTransport(bare, elector)
-        yield Connection(Client(transport, timeout, limiter), direct, elector)
+        yield Connection(Client(transport, timeout, limiter), direct, elector, metrics)
     finally:
         await direct.close()
         await lease.close()
@@ -78,7 +86,7 @@ async def live(
     compile_files: Compile,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`."""
-    metrics = SchedulerMetrics()
+    metrics = connection.metrics
 
     def observe_extender(extender: str, verb: str, result: str, seconds: float) -> None:
         metrics.extender_requests.add((extender, verb, result))

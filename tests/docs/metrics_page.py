@@ -18,9 +18,11 @@ _HEAD = """# Metrics
 What `/metrics` of a running scheduler shows (see [operations.md](operations.md#metrics-health-and-debug-pages)). Made
 from the registry by `python -m tests.docs.metrics_page`.
 
-Metrics called `scheduler_…` are kube-scheduler's (1.36): names, labels and buckets are its own, so its dashboards and
-alerts work; a test holds them against what the real one shows. `profile` is the scheduler name, `plugin` a plugin or a
-rule of the policy. Those called `policyengine_…` are ours.
+Metrics called `scheduler_…`, `rest_client_…` and `workqueue_…` are kube-scheduler's (1.36): names, labels and buckets
+are its own, so its dashboards and alerts work; a test holds them against what the real one shows. `profile` is the
+scheduler name, `plugin` a plugin or a rule of the policy; `name` is a queue of requests: `writes` (bindings, deletions
+and what a binding waits for), `background_writes` (events and conditions), `extender_questions`. Those called
+`policyengine_…` are ours.
 
 | name | kind | labels | meaning |
 |---|---|---|---|

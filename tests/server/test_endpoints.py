@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import logging
 import random
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create, node
+from policyengine.version import __version__
+from tests.server.annotator.test_prometheus import real_prometheus
 from tests.simulator.api_server.keys import Keys, needs_openssl
 
 HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
@@ -169,6 +172,81 @@ async def test_debug_can_be_left_out() -> None:
     async with site('endpoints: {address: "127.0.0.1:0", debug: false}\n', start=False) as at:
         assert (await at.get("/debug/queue"))[0] == 404
         assert (await at.get("/metrics"))[0] == 200
+
+
+async def test_the_log_level_changes_while_it_runs(caplog: pytest.LogCaptureFixture) -> None:
+    ours = logging.getLogger("policyengine")
+    before = ours.level
+    try:
+        async with site(start=False) as at:
+            for body, status, level in (
+                (b"debug", 200, "debug"),
+                (b"2\n", 200, "info"),
+                (b"10", 200, "debug"),
+                (b"Error", 200, "error"),
+                (b"loud", 400, "error"),
+                (b"\xff", 400, "error"),
+                (b"", 400, "error"),
+                (b"0" * 5000, 413, "error"),
+            ):
+                async with at.session.put(at.url + "/debug/flags/v", data=body) as response:
+                    assert response.status == status, body
+                assert await at.get("/debug/flags/v") == (200, f"{level}\n")
+        assert ours.level == logging.ERROR
+    finally:
+        ours.setLevel(before)
+
+
+async def test_one_profile_at_a_time_tells_what_the_scheduler_does() -> None:
+    async with site() as at:
+        first = asyncio.create_task(at.get("/debug/pprof/profile?seconds=1"))
+        await asyncio.sleep(0.2)
+        assert (await at.get("/debug/pprof/profile?seconds=1"))[0] == 429
+        ends = asyncio.get_running_loop().time() + 0.5
+        while asyncio.get_running_loop().time() < ends:
+            sum(range(10_000))
+            await asyncio.sleep(0)
+        status, text = await first
+        assert status == 200 and "test_one_profile_at_a_time" in text.splitlines()[0]
+        for seconds in ("0", "61", "-1", "1e9", "x", "\u0663"):
+            assert (await at.get(f"/debug/pprof/profile?seconds={seconds}"))[0] == 400
+
+
+async def test_a_profile_keeps_nobody_from_ending() -> None:
+    async with site(start=False) as at:
+        waiting = asyncio.create_task(at.get("/debug/pprof/profile?seconds=60"))
+        await asyncio.sleep(0.2)
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 5
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_a_real_prometheus_takes_every_metric(tmp_path: Path) -> None:
+    async with site() as at:
+        await pod(at, "small")
+        await at.until("/debug/cache", lambda _, text: "bound" in text)
+        _, page = await at.get("/metrics")
+        scraped = [{"targets": [at.url.removeprefix("http://")]}]
+        async with real_prometheus(tmp_path, scraped) as url:
+
+            async def value(query: str) -> float | None:
+                with suppress(aiohttp.ClientError):
+                    async with at.session.get(f"{url}/api/v1/query", params={"query": query}) as response:
+                        found = (await response.json())["data"]["result"]
+                        return float(found[0]["value"][1]) if found else None
+                return None
+
+            async with asyncio.timeout(30):
+                while await value("up") != 1:  # noqa: ASYNC110  (it tells nobody)
+                    await asyncio.sleep(0.1)
+            assert await value("process_resident_memory_bytes > 1e6")
+            assert await value("process_open_fds") and await value("process_cpu_seconds_total")
+            assert await value(f'policyengine_build_info{{version="{__version__}"}}') == 1
+            assert await value('workqueue_adds_total{name="writes"}') == 1
+            assert await value('histogram_quantile(0.5, workqueue_work_duration_seconds_bucket{name="writes"})')
+            shown = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
+            assert await value("scrape_samples_scraped") == sum(not line.startswith("#") for line in page.splitlines())
+            assert {"policyengine_build_info", "process_start_time_seconds"} <= shown
 
 
 async def test_with_token_review_only_health_is_open_to_all() -> None:

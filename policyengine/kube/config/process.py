@@ -20,15 +20,18 @@ from typing import Any, TextIO, TypeVar
 
 from policyengine.control_characters import escaped
 
+LEVELS = ("debug", "info", "warning", "error")
 FIELDS = ("pod", "node", "policy", "hash")
 
 
 class TextLines(logging.Formatter):
-    """`14:03:07 INFO    message pod=a/b node=c`, then the lines of a traceback, indented: no message forges a line."""
+    """`2026-11-23T14:03:07.123Z INFO    message pod=a/b node=c`, then the lines of a traceback, indented: no message
+    forges a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        said = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname:<7} {record.getMessage()}"
+        at = _time(record).replace("+00:00", "Z")
+        said = f"{at} {record.levelname:<7} {record.getMessage()}"
         said += "".join(f" {name}={value}" for name, value in fields_of(record).items())
         trace = self.formatException(record.exc_info).splitlines() if record.exc_info else ()
         return "\n    ".join(map(escaped, [said, *trace]))
@@ -40,7 +43,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         said: dict[str, str] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -51,6 +54,10 @@ class JsonLines(logging.Formatter):
         return "".join(
             one if one.isprintable() else json.dumps(one)[1:-1] for one in json.dumps(said, ensure_ascii=False)
         )
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, str]:
@@ -64,6 +71,23 @@ def start_logging(level: str = "info", form: str = "text", stream: TextIO | None
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("policyengine").setLevel(level.upper())
+
+
+def set_level(text: str) -> str:
+    """Say our own messages from another level on: a name, or klog's number, of which 4 and more mean `debug`. Returns
+    the name. Raises `ValueError`."""
+    level = text.strip().lower()
+    if level.isascii() and level.isdecimal():
+        level = "debug" if len(level) > 1 or level >= "4" else "info"
+    if level not in LEVELS:
+        raise ValueError(f"write {', '.join(LEVELS)}, or a number as klog has it")
+    logging.getLogger("policyengine").setLevel(level.upper())
+    return level
+
+
+def level() -> str:
+    """The least that is said of our own messages."""
+    return logging.getLevelName(logging.getLogger("policyengine").getEffectiveLevel()).lower()
 
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Any, TypeVar
@@ -44,6 +44,35 @@ class _Write:
 
     send: Callable[[Any], Awaitable[object]]
     item: Any
+    added: tuple[int, float]
+
+
+class WorkCounts:
+    """What client-go's work queues count, of one priority of a queue."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self.adds = 0
+        self.retries = 0
+        self.running: dict[int, float] = {}
+        """Number of an addition -> when it was begun, on the monotonic clock."""
+        self.observe: Callable[[str, float, float], None] = lambda name, waited, worked: None
+        """(name, seconds in the queue, seconds under way) -> nothing; called when something has ended."""
+        self._clock = clock
+
+    def add(self) -> tuple[int, float]:
+        """Something waits: which one, and since when."""
+        self.adds += 1
+        return self.adds, self._clock.monotonic()
+
+    def begin(self, added: tuple[int, float]) -> None:
+        """It is under way."""
+        self.running[added[0]] = self._clock.monotonic()
+
+    def end(self, added: tuple[int, float]) -> None:
+        """It has ended."""
+        began = self.running.pop(added[0])
+        self.observe(self.name, began - added[1], self._clock.monotonic() - began)
 
 
 class _UnderWay(asyncio.Event):
@@ -61,22 +90,24 @@ class RequestQueue:
         clock: Clock,
         random: Random,
         *,
+        name: str = "requests",
         workers: int = 96,
         limiter: TokenBucket | None = None,
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """`on_problem` is told of background writes that the server refused for good."""
+        """`name` is what metrics call it; `on_problem` is told of background writes that the server refused for
+        good."""
         self._clock = clock
         self._workers = workers
-        self._background = max(1, workers * 3 // 4)
+        self._most_background = max(1, workers * 3 // 4)
         self._limiter = limiter
         self._on_problem = on_problem
-        self._urgent: deque[Request] = deque()
+        self.urgent, self.background = WorkCounts(name, clock), WorkCounts(f"background_{name}", clock)
+        """What was counted of each priority."""
+        self._urgent: deque[tuple[Request, tuple[int, float]]] = deque()
         self._waiting: OrderedDict[str, _Write] = OrderedDict()
         """Key -> the background write; it waits for the one of its key that is under way, too."""
         self._under_way: dict[str, _UnderWay] = {}
-        self._busy = 0
-        """Workers at work."""
         self._wake = asyncio.Event()
         self._backoff = Backoff(clock, random)
         self._is_failing = False
@@ -90,18 +121,24 @@ class RequestQueue:
         return len(self._waiting) + len(self._under_way)
 
     @property
+    def depths(self) -> list[tuple[WorkCounts, int]]:
+        """How much waits, of each priority."""
+        return [(self.urgent, len(self._urgent)), (self.background, len(self._waiting))]
+
+    @property
     def has_room(self) -> bool:
         """Whether more pods should be decided."""
         return len(self._waiting) < BACKLOG or self._is_failing or self._pause_left > 0
 
     def send(self, request: Request) -> None:
         """Send an urgent request soon. It must not raise."""
-        self._urgent.append(request)
+        self._urgent.append((request, self.urgent.add()))
         self._wake.set()
 
     def write(self, key: str, send: Callable[[T], Awaitable[object]], item: T) -> None:
         """Call `send(item)` behind what is urgent; it replaces a write of its key that still waits, in its place."""
-        self._waiting[key] = _Write(send, item)
+        waiting = self._waiting.get(key)
+        self._waiting[key] = _Write(send, item, self.background.add() if waiting is None else waiting.added)
         self._wake.set()
 
     def peek(self, key: str) -> Any:
@@ -128,12 +165,14 @@ class RequestQueue:
                 if self._limiter is not None:
                     await self._limiter.take()
                 if self._urgent:
-                    self._busy += 1
-                    group.create_task(self._send(self._urgent.popleft()))
+                    request, added = self._urgent.popleft()
+                    self.urgent.begin(added)
+                    group.create_task(self._send(request, added))
                 elif (key := self._next_write()) is not None:
-                    self._busy += 1
+                    write = self._waiting.pop(key)
+                    self.background.begin(write.added)
                     self._under_way[key] = _UnderWay()
-                    group.create_task(self._write(key, self._waiting.pop(key)))
+                    group.create_task(self._write(key, write))
 
     async def flush(self, seconds: float) -> int:
         """Wait until every background write is done, at most `seconds`; the number left over. `run` must run."""
@@ -144,10 +183,15 @@ class RequestQueue:
 
     def _next_write(self) -> str | None:
         """The key of the background write that may be sent now."""
-        at_most = 1 if self._is_failing else self._background
+        at_most = 1 if self._is_failing else self._most_background
         if not self._waiting or len(self._under_way) >= at_most or self._pause_left > 0:
             return None
         return next((key for key in self._waiting if key not in self._under_way), None)
+
+    @property
+    def _busy(self) -> int:
+        """Workers at work."""
+        return len(self.urgent.running) + len(self.background.running)
 
     @property
     def _pause_left(self) -> float:
@@ -162,11 +206,11 @@ class RequestQueue:
         except TimeoutError:
             pass
 
-    async def _send(self, request: Request) -> None:
+    async def _send(self, request: Request, added: tuple[int, float]) -> None:
         try:
             await request()
         finally:
-            self._busy -= 1
+            self.urgent.end(added)
             self._wake.set()
 
     async def _write(self, key: str, write: _Write) -> None:
@@ -179,12 +223,14 @@ class RequestQueue:
                 self._is_failing = False
             else:
                 if not under_way.is_settled:
-                    self._waiting.setdefault(key, write)
+                    self.background.retries += 1
+                    if key not in self._waiting:
+                        self._waiting[key] = replace(write, added=self.background.add())
                 self._pause(began, error.retry_after if isinstance(error, ApiError) else 0.0)
         else:
             self._is_failing = False
         finally:
-            self._busy -= 1
+            self.background.end(write.added)
             del self._under_way[key]
             under_way.set()
             self._wake.set()

@@ -90,12 +90,19 @@ class Writer:
         self._leads = leads
         self._pods = informers.pods.store
         self._extenders = ExtenderAsker(extenders, client, informers.nodes.store, self._pods)
-        self.queue = RequestQueue(clock, random, workers=WRITES, limiter=client.limiter, on_problem=logger.warning)
-        self._questions = RequestQueue(clock, random, workers=QUESTIONS_AT_ONCE)
+        self.queue = RequestQueue(
+            clock, random, name="writes", workers=WRITES, limiter=client.limiter, on_problem=logger.warning
+        )
+        self._questions = RequestQueue(clock, random, name="extender_questions", workers=QUESTIONS_AT_ONCE)
         self._events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
         self._conditions = ConditionWriter(client, clock, self.queue)
         self._under_way: Counter[str] = Counter()
         """Requests that are not answered yet, by what they do."""
+
+    @property
+    def queues(self) -> list[RequestQueue]:
+        """Everything that requests wait in."""
+        return [self.queue, self._questions]
 
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until cancelled."""

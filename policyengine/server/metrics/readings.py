@@ -22,7 +22,15 @@ def read_before_scrape(metrics: SchedulerMetrics, scheduler: Scheduler, clock: C
         _read_candidates(metrics, scheduler)
         _read_cache(metrics, scheduler)
         _read_runner(metrics, scheduler, clock)
+        _read_work(metrics, scheduler, clock)
 
+    def ended(name: str, waited: float, worked: float) -> None:
+        metrics.work_waited.observe((name,), waited)
+        metrics.work_duration.observe((name,), worked)
+
+    for queue in scheduler.runner.queues:
+        for counts, _ in queue.depths:
+            counts.observe = ended
     metrics.before_scrape(read)
 
 
@@ -95,3 +103,17 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
         ((reflector.resource.plural,), 0.0 if reflector.failing_since is None else now - reflector.failing_since)
         for reflector in runner.reflectors
     )
+
+
+def _read_work(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
+    now = clock.monotonic()
+    for queue in scheduler.runner.queues:
+        for counts, depth in queue.depths:
+            if not counts.adds:
+                continue
+            labels, under_way = (counts.name,), [now - since for since in counts.running.values()]
+            metrics.work_depth.values[labels] = float(depth)
+            metrics.work_adds.values[labels] = float(counts.adds)
+            metrics.work_retries.values[labels] = float(counts.retries)
+            metrics.work_unfinished.values[labels] = sum(under_way)
+            metrics.work_longest.values[labels] = max(under_way, default=0.0)

@@ -1,7 +1,8 @@
-"""Every metric of the scheduler: kube-scheduler's (pkg/scheduler/metrics/metrics.go, v1.36), then our own.
+"""Every metric of the scheduler: kube-scheduler's, those of its client and its work queues, then our own.
 
-Names, labels and buckets of `scheduler_…` are kube-scheduler's, so its dashboards and alerts work. The help text says
-where a meaning differs; docs/metrics.md is made of it. A duration is in seconds.
+Names, labels and buckets of all but `policyengine_…` are kube-scheduler's (v1.36: pkg/scheduler/metrics/metrics.go,
+component-base/metrics/prometheus), so its dashboards and alerts work. The help text says where a meaning differs;
+docs/metrics.md is made of it. A duration is in seconds.
 
 The metrics belong to the one thread of the event loop, so nothing is locked. A `prometheus_client.Histogram` takes ten
 times as long, and a bound pod makes eight entries.
@@ -119,6 +120,8 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 _ATTEMPT = exponential(0.001, 2, 15)
+_REST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_WORK = exponential(10e-9, 10, 10)
 _POINT = exponential(0.0001, 2, 12)
 
 
@@ -217,6 +220,36 @@ class SchedulerMetrics:
         "event",
     )
     cache_size: Gauge = _gauge("scheduler_cache_size", "What the cache holds: nodes, pods, assumed_pods.", "type")
+    rest_requests: Counter = _counter(
+        "rest_client_requests_total",
+        "Requests to the API server, by status code (<error> without an answer), method and host.",
+        "code method host",
+    )
+    rest_duration: Histogram = _histogram(
+        "rest_client_request_duration_seconds",
+        "Time from a request to the headers of its answer, by method and host; watches left out.",
+        _REST,
+        "verb host",
+    )
+    work_depth: Gauge = _gauge("workqueue_depth", "What waits in a queue of requests.", "name")
+    work_adds: Counter = _counter("workqueue_adds_total", "What came into a queue of requests.", "name")
+    work_waited: Histogram = _histogram(
+        "workqueue_queue_duration_seconds", "Time in the queue before the request was made.", _WORK, "name"
+    )
+    work_duration: Histogram = _histogram(
+        "workqueue_work_duration_seconds", "Time that the request took.", _WORK, "name"
+    )
+    work_unfinished: Gauge = _gauge(
+        "workqueue_unfinished_work_seconds", "Seconds for which the requests under way have been so, in all.", "name"
+    )
+    work_longest: Gauge = _gauge(
+        "workqueue_longest_running_processor_seconds",
+        "Seconds for which the request that is under way longest has been so.",
+        "name",
+    )
+    work_retries: Counter = _counter(
+        "workqueue_retries_total", "What came into a queue of requests again, since it failed.", "name"
+    )
     policy_info: Gauge = _gauge("policyengine_policy_info", "1 for each policy that serves.", "policy hash")
     reloads: Counter = _counter(
         "policyengine_policy_reloads_total",

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 
 import pytest
 
@@ -27,7 +28,9 @@ def said(logger: logging.Logger, form: logging.Formatter) -> str:
 
 
 def test_text_ends_in_the_fields_that_are_known(logger: logging.Logger) -> None:
-    assert said(logger, process.TextLines()).endswith("INFO    bound `a` pod=ns/a node=n1 hash=abc\n")
+    line = said(logger, process.TextLines())
+    assert re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO ", line)
+    assert line.endswith("INFO    bound `a` pod=ns/a node=n1 hash=abc\n")
 
 
 def test_json_is_one_object_a_line(logger: logging.Logger) -> None:

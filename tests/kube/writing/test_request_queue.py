@@ -229,3 +229,35 @@ def test_the_last_write_of_every_key_arrives_whatever_fails_before(steps: list[t
 
     assert played(fill, 3600.0, workers=4).backlog == 0
     assert taken == {str(key): number for number, (key, _) in enumerate(steps)}
+
+
+def test_what_waits_and_what_is_under_way_is_counted_as_client_go_counts_it() -> None:
+    ended: list[tuple[str, float, float]] = []
+    tries: list[str] = []
+
+    async def write(item: str) -> None:
+        tries.append(item)
+        await asyncio.sleep(2)
+        if tries == ["a"]:
+            raise DOWN
+
+    async def fill(queue: RequestQueue, clock: Any) -> None:
+        for counts, _ in queue.depths:
+            counts.observe = lambda name, *times: ended.append((name, *(round(one, 6) for one in times)))
+        for number in range(3):
+            queue.send(lambda: asyncio.sleep(4))
+            assert queue.depths[0][1] == number + 1
+        queue.write("key", write, "replaced")
+        queue.write("key", write, "a")
+        await asyncio.sleep(1)
+        assert [(len(counts.running), waits) for counts, waits in queue.depths] == [(2, 1), (0, 1)]
+
+    queue = played(fill, name="w", workers=2)
+    assert [(counts.name, counts.adds, counts.retries) for counts, _ in queue.depths] == [
+        ("w", 3, 0),
+        ("background_w", 2, 1),
+    ]
+    assert [told for told in ended if told[0] == "w"] == [("w", 0, 4), ("w", 0, 4), ("w", 4, 4)]
+    (_, first, took), (_, again, _) = (told for told in ended if told[0] != "w")
+    assert (first, took) == (4, 2) and again > 0.8
+    assert not any(counts.running or waits for counts, waits in queue.depths)

@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.extender.real_scheduler import SECONDS, World, scheduler_binary, world
 
 RECORDED = Path(__file__).with_name("real_metrics.txt")
-PREFIX = "scheduler_"
+PREFIXES = ("scheduler_", "rest_client_", "workqueue_")
 NONE = "-"
 
 
@@ -60,9 +60,9 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def described(page: str) -> Iterator[Described]:
-    """The metrics of a page that are the scheduler's own."""
+    """The metrics of a page that are the scheduler's own, and those of its clients and work queues."""
     for family in text_string_to_metric_families(page):
-        if not family.name.startswith(PREFIX):
+        if not family.name.startswith(PREFIXES):
             continue
         name = family.name + ("_total" if family.type == "counter" else "")
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.server.metrics.scheduler_metrics import Family, SchedulerMetrics
-from tests.server.metrics.real_metrics import PREFIX, Described, described, real_page, recorded
+from tests.server.metrics.real_metrics import PREFIXES, Described, described, real_page, recorded
 
 UNSEEN = {"scheduler_permit_wait_duration_seconds"}
 """It shows with a plugin at Permit only; its labels and buckets are those of pkg/scheduler/metrics/metrics.go."""
@@ -23,7 +23,7 @@ def test_a_metric_of_kube_scheduler_has_its_kind_its_labels_and_its_buckets(real
 
 
 def test_no_metric_goes_by_its_prefix_that_it_has_not() -> None:
-    assert {name for name in OURS if name.startswith(PREFIX)} - {one.name for one in recorded()} == UNSEEN
+    assert {name for name in OURS if name.startswith(PREFIXES)} - {one.name for one in recorded()} == UNSEEN
 
 
 async def test_the_record_is_what_the_real_one_shows(tmp_path: Path) -> None:
