@@ -21,7 +21,7 @@ from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
 from policyengine.language.lint.linter import LINT_CODES, lint
-from policyengine.language.parse import SourceError, read_source
+from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.policy_text import PolicyText
 from policyengine.plugins.facts import plugin_facts
 
@@ -97,7 +97,9 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
     found: dict[int, tuple[Diagnostic, ...]] = {}
     loaded: list[Checked] = []
     for group in _groups(texts):
-        beside = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
+        others = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
+        beside = [source for source, is_wanted in others if is_wanted]
+        overlays = _overlays(source for source, is_wanted in others if not is_wanted)
         sources = [named[at] for at in group]
         result = checked([*sources, *beside], plugins)
         of_params: list[Diagnostic] = []
@@ -115,7 +117,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             policies = [policy for policy in result.policies if policy.source.file == source.file]
             folder = Path(texts[at].shown.file).parent
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
-            opinions = lint(source, tree, policies, plugins, settings)
+            opinions = lint(source, tree, policies, plugins, settings, overlays)
             found[at] = tuple(_placed(one, texts[at]) for one in in_order([*wrong, *opinions]))
         found[group[0]] += tuple(of_params)
     if params:
@@ -186,20 +188,31 @@ def _groups(texts: Sequence[PolicyText]) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def _beside(texts: Iterable[PolicyText]) -> Iterator[Source]:
-    """The policy files in the folders of those that import or overlay something, without these themselves."""
-    folders: dict[Path, None] = {}
+def _overlays(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """Policy -> the texts of the overlays on it."""
+    found: dict[str, list[str]] = {}
+    for source in sources:
+        if "overlay" in source.text:
+            for overlay in parse_file(source)[0].overlays:
+                found.setdefault(overlay.policy.text, []).append(source.slice(overlay.span))
+    return found
+
+
+def _beside(texts: Iterable[PolicyText]) -> Iterator[tuple[Source, bool]]:
+    """The policy files in the folders of the texts, without these themselves; whether they are loaded with them, which
+    those are where a text of their folder imports or overlays something."""
+    folders: dict[Path, bool] = {}
     known: set[Path] = set()
     for text in texts:
         file = Path(text.shown.file)
         known.add(file.resolve())
-        if "import" in text.source.text or "overlay" in text.source.text:
-            folders.setdefault(file.parent)
-    for folder in folders:
+        is_wanted = "import" in text.source.text or "overlay" in text.source.text
+        folders[file.parent] = folders.get(file.parent, False) or is_wanted
+    for folder, is_wanted in folders.items():
         for file in sorted(folder.glob("*.policy")):
             if file.resolve() not in known:
                 known.add(file.resolve())
                 try:
-                    yield read_source(file)
+                    yield read_source(file), is_wanted
                 except SourceError:
                     continue  # it was not asked for; whoever lints it is told

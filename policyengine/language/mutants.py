@@ -1,14 +1,15 @@
-"""Small changes to a checked policy that its tests should notice: operators, comparisons, constants, weights, amounts
-and times changed; requires, conditions, keys and whole rules left out.
+"""Small changes to a checked policy that its tests should notice: operators, comparisons, constants, texts, weights,
+amounts, times and defaults changed; requires, conditions, keys, plugins, arguments and whole rules left out.
 
-Every mutant is well typed; they come in the order of the text. A mutant is built when its policy is asked for: all of
-those of a large policy at once take no more memory than the policy.
+Every mutant is well typed, but a plugin may refuse what is left of its arguments. They come in the order of the text.
+A mutant is built when its policy is asked for: all of those of a large policy at once take no more memory than the
+policy.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -18,6 +19,7 @@ from typing import Literal as OneOf
 from msgspec.structs import replace
 
 from policyengine.language import ir
+from policyengine.language.checking.param_checks import outside
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.table import select
 from policyengine.language.ir.ir_walk import children, rebuilt
@@ -95,8 +97,14 @@ def _of_policy(policy: ir.Policy) -> Iterator[Mutant]:
             place = _element(policy, name, at, None)
             for found, instead, span, change in _of_rule(name, member, place):
                 yield Mutant(span, getattr(member, "file", ""), change, found, instead)
-    settings = (("queue", _of_queue), ("preempt", _of_preempt))
-    for name, changes in settings:
+    for name, changes in _OTHERS.items():
+        for at, member in enumerate(getattr(policy, name)):
+            for found, instead, span, change in changes(member, _element(policy, name, at, None)):
+                yield Mutant(span, getattr(member, "file", ""), change, found, instead)
+    for name, span in policy.disabled.items():
+        left = {plugin: place for plugin, place in policy.disabled.items() if plugin != name}
+        yield Mutant(span, "", f"`disable {name}` left out", _field(policy, "disabled", None), (left,))
+    for name, changes in _SETTINGS.items():
         member = getattr(policy, name)
         if member is not None:
             for found, instead, span, change in changes(member, _field(policy, name, None)):
@@ -148,6 +156,8 @@ def _of_requires(rule: ir.Filter, place: _Place) -> Changed:
         for name in ("condition", "on_error"):
             if getattr(require, name) is not None:
                 yield from _of_expr(getattr(require, name), _field(require, name, own))
+        if require.otherwise is not None:
+            yield from _of_template(require.otherwise, _field(require, "otherwise", own))
         kept = replace(require, condition=always, on_error=None, reads_node=False)
         yield own, (kept,), require.condition.span, "`require` left out"
 
@@ -169,6 +179,27 @@ def _of_quota(rule: ir.Quota, place: _Place) -> Changed:
             yield own, (), rule.span, f"`{resource}` of `{name}` left out"
             if name == "limit" and 0 < amount < _LARGEST:
                 yield own, ((resource, amount * 2),), rule.span, f"`{resource}` of `limit` doubled"
+
+
+def _of_param(param: ir.Param, place: _Place) -> Changed:
+    """Another default that the param may have."""
+    const = ir.Const(type=param.type, span=param.span, value=param.default)
+    some = [param.default[:-1]] if isinstance(param.default, list | tuple) and param.default else []
+    for value in param.values or (*_other_values(const), *some, param.minimum, param.maximum):
+        if value not in (None, param.default) and not outside(param, value):
+            change = f"default `{_shown(param.default, const)}` became `{_shown(value, const)}`"
+            yield _field(param, "default", place), (value,), param.span, change
+            return
+
+
+def _of_use(use: ir.PluginUse, place: _Place) -> Changed:
+    yield place, (), use.span, f"`use {use.name}` left out"
+    if isinstance(use.weight, int) and use.weight:
+        weight = use.weight * _WEIGHT_FACTOR
+        yield _field(use, "weight", place), (weight,), use.span, f"weight {use.weight} became {weight}"
+    for name in use.arguments:
+        left = {key: value for key, value in use.arguments.items() if key != name}
+        yield _field(use, "arguments", place), (left,), use.span, f"argument `{name}` left out"
 
 
 def _of_preempt(rule: ir.Preempt, place: _Place) -> Changed:
@@ -209,6 +240,12 @@ def _of_order(owner: ir.Queue | ir.Preempt, place: _Place) -> Changed:
         if key.missing_first:
             yield _field(key, "missing_first", own), (False,), key.span, "`missing first` left out"
         yield own, (), key.span, "key left out"
+
+
+_OTHERS: Final[Mapping[str, Callable[[Any, _Place], Changed]]] = {"params": _of_param, "uses": _of_use}
+"""What changes in each of the members that hold no expression."""
+_SETTINGS: Final[Mapping[str, Callable[[Any, _Place], Changed]]] = {"queue": _of_queue, "preempt": _of_preempt}
+"""What changes in the members that a policy has one of."""
 
 
 # --- expressions -----------------------------------------------------------------------------------------

@@ -247,6 +247,10 @@ def _asked(run: Run, function: str, names: list[str]) -> object:
     if function == "annotation":
         carried = [bind.annotations for _, bind in run.trial.binds if bind.uid == run.uids[names[0]]]
         return optional(carried[-1].get(names[1]) if carried else None)
+    if function == "reason":
+        attempt = run.attempt(names[0])
+        status = None if attempt is None else attempt.refused.get(names[1])
+        return optional(None if status is None else status.message)
     if function == "logged":
         return any((line.uid, line.message) == (run.uids[names[0]], names[1]) for _, line in run.trial.logged)
     return _score(run, None, names[0], names[1])

@@ -58,6 +58,19 @@ def test_fixes_are_applied_until_none_is_left_and_told(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == AFTER
 
 
+def test_what_an_overlay_in_an_unnamed_file_names_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    before = 'policy "a" {\n  let spare = 2Gi\n  let idle = 1\n  filter "f" { require node.ready else "no" }\n}\n'
+    overlay = 'overlay "o" on "a" { filter "m" { require node.free.memory > spare else "no" broken } }\n'
+    others = overlay.replace('"a"', '"b"').replace("spare", "idle")
+    (tmp_path / "o.policy").write_text(overlay + others, encoding="utf-8")
+    path.write_text(before, encoding="utf-8")
+    assert "`idle` is never used" in (result := run(path)).stdout
+    assert "spare" not in result.stdout
+    run("--fix", path)
+    assert path.read_text(encoding="utf-8") == before.replace("  let idle = 1\n", "")
+
+
 def test_a_guess_is_not_applied(tmp_path: Path) -> None:
     text = 'policy "t" {\n  filter "f" { require node.redy }\n}\n'
     path = tmp_path / "a.policy"

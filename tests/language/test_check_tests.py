@@ -72,7 +72,8 @@ BAD = [
     ('expect that total("p")', "PE1004", '`total` takes names in quotes: `total("p", "a")`'),
     ("expect that n > 0", "PE2013",
      'the condition asks nothing of the run; ask `placed("p", "a")`, `feasible("p", "a")`, '
-     '`score("rule", "p", "a")`, `total("p", "a")`, `annotation("p", "key")`, `logged("p", "text")`'),
+     '`score("rule", "p", "a")`, `total("p", "a")`, `reason("p", "a")`, `annotation("p", "key")`, '
+     '`logged("p", "text")`'),
     ('expect that placed("p") && pod.priority > 0', "PE1011",
      '`expect that` asks about pods by name, as in `placed("p")`; it reads no `pod.priority`'),
     ('expect that total("p", "a") > twice', "PE1011",

@@ -69,6 +69,19 @@ CASES = [
     ('bind { annotations: {"a/b": "is {node.ready ? 1 : 2}"} }',
      ['`"is "` became `"is ~"`', "the branches of `?:` were swapped", "`1` became `2`", "`2` became `3`",
       "annotation `a/b` left out"]),
+    ('filter "f" { require node.ready else "{pod.name} on {pod.priority + 1}" }',
+     ["`require` left out", '`" on "` became `" on ~"`', "`+` became `-`", "`1` became `2`"]),
+    ('param n: int = 3 range [0, 3] param m: cpu = 500m param w: string = "a" values ["a", "b"] param b: bool = true',
+     ["default `3` became `0`", "default `500m` became `1`", 'default `"a"` became `"b"`',
+      "default `true` became `false`"]),
+    ('param l: list(string) = ["a", "b"] param only: int = 3 range [3, 3] param x: double = 0.5',
+     ["default `[a, b]` became `[a]`", "default `0.5` became `1`"]),
+    ('use TaintToleration weight 3 use ImageLocality disable NodePorts disable NodeName',
+     ["`use TaintToleration` left out", "weight 3 became 30", "`use ImageLocality` left out",
+      "`disable NodePorts` left out", "`disable NodeName` left out"]),
+    ('use NodeResourcesFit weight 0 { scoringStrategy: {type: "MostAllocated"}, ignoredResources: ["a.io/b"] }',
+     ["`use NodeResourcesFit` left out", "argument `scoringStrategy` left out",
+      "argument `ignoredResources` left out"]),
     ("", []),
 ]  # fmt: skip
 
@@ -87,7 +100,7 @@ def test_every_mutant_compiles_and_differs_from_the_policy(file: Path) -> None:
     for mutant in found:
         assert mutant.policy != policy, mutant.change
         assert isinstance(compile_checked(mutant.policy), Profile), mutant.change
-    places = [mutant.span.start for mutant in found]
+    places = [(mutant.file, mutant.span.start) for mutant in found]
     assert places == sorted(places)
 
 
@@ -141,6 +154,29 @@ def test_tests_notice_mutants_of_annotations_and_log_lines() -> None:
     sees = """&& annotation("p", "example.com/zone") == optional.of("on a")
       && logged("p", "p goes") && !logged("q", "q goes") }"""
     assert mutate(subject_of(f"{members} {given} {sees}")).survivors == ()
+
+
+def test_tests_notice_mutants_of_texts_params_and_plugins() -> None:
+    members = """param most: int = 1 use NodePorts disable NodeUnschedulable
+      filter "f" { require node.podCount < most else "{node.name} is full" } """
+    given = """test "t" { given node "a" { unschedulable: true allocatable: {pods: 9} }
+      given pod "old" on "a" { containers: [{ports: [{hostPort: 80}]}] } given pod "p" {}
+      expect "p" rejected on "a" by "f" """
+    blind = mutate(subject_of(f"{members} {given} }}"))
+    assert {mutant.change for mutant in blind.survivors} >= {'`" is full"` became `" is full~"`'}
+    sees = """expect that reason("p", "a") == optional.of("a is full")
+      given node "b" { unschedulable: true allocatable: {pods: 9} } expect "p" on "b"
+      expect that !reason("p", "b").hasValue() }"""
+    seen = mutate(subject_of(f"{members} {given} {sees}"))
+    assert {mutant.change for mutant in seen.survivors} == {"`use NodePorts` left out"}  # the base has it
+
+
+def test_what_a_plugin_refuses_is_no_change_to_notice() -> None:
+    ratio = "requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}"
+    members = f'use NodeResourcesFit {{ strategy: "RequestedToCapacityRatio", scoringStrategy: {{{ratio}}} }} {TEST}'
+    mutation = mutate(subject_of(members.replace("rejected", 'on "a"')))
+    assert (mutation.possible, mutation.tried) == (3, 1)
+    assert [one.change for one in mutation.survivors] == ["`use NodeResourcesFit` left out"]
 
 
 def test_the_number_of_mutants_is_bounded_and_the_choice_is_always_the_same() -> None:

@@ -55,7 +55,7 @@ def check_names(
     context = Context(report, names, definitions, check_expression)
     for name, member in own.items():
         if isinstance(member, syntax.Param):
-            param = check_param(context, member, prefix + name)
+            param = check_param(context, member, prefix + name, file)
             if param is not None:
                 definitions.params[param.name] = param
     others = {name: member for name, member in own.items() if not isinstance(member, syntax.Param)}

@@ -50,8 +50,8 @@ def check_type(
     return None
 
 
-def check_param(context: Context, member: syntax.Param, name: str) -> ir.Param | None:
-    """A param by its full name, None (reported) where its type or default is wrong."""
+def check_param(context: Context, member: syntax.Param, name: str, file: str) -> ir.Param | None:
+    """A param by its full name, None (reported) where its type or default is wrong. `file`: as in `ir.Param`."""
     type_ = check_type(context, member.type)
     if type_ is None:
         return None
@@ -72,6 +72,7 @@ def check_param(context: Context, member: syntax.Param, name: str) -> ir.Param |
         maximum=bounds[1].value if bounds else None,
         values=tuple(value.value for value in values) if member.values is not None else None,
         span=member.span,
+        file=file,
     )
     wrong = outside(param, param.default)
     if wrong:

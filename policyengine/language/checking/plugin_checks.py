@@ -63,10 +63,10 @@ def unknown_plugin(report: Report, name: syntax.NameText, plugins: Plugins) -> N
     report.unknown(UNKNOWN_PLUGIN, message, name.span, name.text, plugins, otherwise=installed)
 
 
-def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Plugins) -> tuple[str, ...]:
+def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Plugins) -> dict[str, Span]:
     """The plugins that are disabled. Reports those that are used or disabled twice, or both, and unknown ones."""
     seen: dict[str, str] = {}
-    disabled: list[str] = []
+    disabled: dict[str, Span] = {}
     for member in members:
         if not isinstance(member, syntax.Use | syntax.Disable):
             continue
@@ -75,10 +75,10 @@ def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Pl
             report.error(DUPLICATE_NAME, f"`{name}` is {seen[name]} already, and {what} here", member.plugin.span)
         seen.setdefault(name, what)
         if isinstance(member, syntax.Disable):
-            disabled.append(name)
+            disabled[name] = member.span
             if name not in plugins:
                 unknown_plugin(report, member.plugin, plugins)
-    return tuple(disabled)
+    return disabled
 
 
 # --- arguments -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ The condition of `expect that` asks what became of pods, by name:
 | `feasible("p")`, `feasible("p", "a")` | whether a node, or that one, passed every filter at the pod's last attempt |
 | `score("rule", "p", "a")` | the score, 0 to 100, that a rule or plugin gave the node then, before its weight |
 | `total("p", "a")` | the node's weighted sum then |
+| `reason("p", "a")` | an optional: the text with which the node was refused then |
 | `annotation("p", "key")` | an optional: the annotation of that key that the pod's binding carried |
 | `logged("p", "text")` | whether an `on … log` said exactly that of the pod, at any point |
 
@@ -208,6 +209,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "feasible": Question(("pod", "node"), 1, BOOL),
     "score": Question(("rule", "pod", "node"), 0, INT),
     "total": Question(("pod", "node"), 0, INT),
+    "reason": Question(("pod", "node"), 0, optional_of(STRING)),
     "annotation": Question(("pod", "key"), 0, optional_of(STRING)),
     "logged": Question(("pod", "text"), 0, BOOL),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Literal as OneOf
 
@@ -23,6 +24,8 @@ class Param(Struct, frozen=True, kw_only=True):
     maximum: object | None = None
     values: tuple[object, ...] | None = None
     span: Span
+    file: str = ""
+    """The file of the overlay or library it is written in, '' for the policy's own."""
 
 
 class Let(Struct, frozen=True, kw_only=True):
@@ -68,7 +71,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     lets: tuple[Let, ...]
     queue: Queue
     uses: tuple[PluginUse, ...]
-    disabled: tuple[str, ...]
+    disabled: Mapping[str, Span]
+    """Plugin -> where it is disabled."""
     filters: tuple[Filter, ...]
     scores: tuple[Score, ...]
     gangs: tuple[Gang, ...]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -23,7 +24,12 @@ MOST_FINDINGS = 200
 
 
 def lint(
-    source: Source, file: syntax.File, policies: Sequence[ir.Policy], plugins: Plugins, settings: Settings
+    source: Source,
+    file: syntax.File,
+    policies: Sequence[ir.Policy],
+    plugins: Plugins,
+    settings: Settings,
+    overlays: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Diagnostic]:
     """The opinions about a file, in order of place.
 
@@ -31,13 +37,16 @@ def lint(
         file: what `parse_file` made of the source.
         policies: what `check` made of the file: a policy with an error is not among them, and gets no opinions.
         plugins: every plugin a policy may name.
+        overlays: policy -> the texts of overlays on it that are not loaded with it, and may name what it has.
     """
     written = {policy.span: policy for policy in file.policies}
     found: list[Diagnostic] = []
     named = words_named(file) if file.imports else frozenset[str]()
     for policy in policies:
         if policy.span in written:
-            subject = Subject(source, written[policy.span], policy, plugins, settings, file, named)
+            subject = Subject(
+                source, written[policy.span], policy, plugins, settings, file, named, overlays.get(policy.name, ())
+            )
             found += _opinions(subject)
     complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
     ignored = settings.ignored if complete else LINT_CODES

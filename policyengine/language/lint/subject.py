@@ -52,6 +52,8 @@ class Subject:
     file: syntax.File
     named_in_file: Set[str]
     """The words that begin names in any block of a file with imports."""
+    overlays: Sequence[str] = ()
+    """The texts of overlays on the policy that are not loaded with it."""
 
     # --- as it is checked -------------------------------------------------------------------------------
 
@@ -161,7 +163,8 @@ class Subject:
     def words_of_overlays(self) -> set[str]:
         """The words in the overlays on the policy: they may name what is written in it."""
         blocks = (source.slice(span) for source, span in self.policy.texts)
-        return {word for block in blocks if block.startswith("overlay") for word in _WORD.findall(block)}
+        overlays = (*self.overlays, *(block for block in blocks if block.startswith("overlay")))
+        return {word for overlay in overlays for word in _WORD.findall(overlay)}
 
 
 def words_named(file: syntax.File) -> Set[str]:
