@@ -33,6 +33,7 @@ from policyengine.cluster.workload_objects import (
     PodGroup,
     ReplicaSet,
     ReplicationController,
+    SchedulingPolicy,
     Service,
     StatefulSet,
 )
@@ -71,6 +72,11 @@ class Kind(Generic[T]):
     def dump_key(self) -> str:
         """Its list in a dump; empty without one."""
         return self.list_name if self.is_dumped else ""
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, or `GROUP/VERSION`."""
+        return self.group_path.split("/", 2)[2]
 
     @property
     def group(self) -> str:
@@ -115,6 +121,16 @@ NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE
 SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
 CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False)
 """Policies; not part of the cluster that is scheduled."""
+SCHEDULING_POLICIES = Kind(
+    "SchedulingPolicy",
+    "schedulingPolicies",
+    SchedulingPolicy,
+    "/apis/policyengine.io/v1alpha1",
+    is_dumped=False,
+    patched="status",
+    is_optional=True,
+)
+"""Policies as objects of their own."""
 
 _READ: tuple[Kind[Any], ...] = (
     NAMESPACES,
@@ -176,7 +192,7 @@ WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, FINISHED_PODS.kind: FINISHED_PODS
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
 """The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
-make_decoders(STRUCTS.values())
+make_decoders([*STRUCTS.values(), SCHEDULING_POLICIES.type])
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

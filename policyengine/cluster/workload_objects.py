@@ -1,6 +1,9 @@
-"""Namespaces, services, owners, budgets, groups, leases, ConfigMaps: only the fields that are read."""
+"""Namespaces, services, owners, budgets, groups, leases, ConfigMaps, SchedulingPolicies: only the fields that are
+read."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
@@ -79,6 +82,38 @@ class ConfigMap(Wire, frozen=True):
     binary_data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class ShadowSpec(Wire, frozen=True):
+    """How a shadow is tried."""
+
+    sample: int | str | None = None
+
+
+class CanarySpec(Wire, frozen=True):
+    """Which pods a canary decides about."""
+
+    percent: int | str | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class SchedulingPolicySpec(Wire, frozen=True):
+    """Texts by their file names, values of their params, and how they are tried."""
+
+    policies: dict[str, str] = msgspec.field(default_factory=dict)
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    mode: str = "Serve"
+    shadow: ShadowSpec = ShadowSpec()
+    canary: CanarySpec = CanarySpec()
+    budget: dict[str, Any] | None = None
+
+
+class SchedulingPolicy(Wire, frozen=True):
+    """A SchedulingPolicy (`policyengine.io/v1alpha1`), the other carrier of policies."""
+
+    metadata: ObjectMeta
+    spec: SchedulingPolicySpec = SchedulingPolicySpec()
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class Lease(Wire, frozen=True):
     """A leader's lease; a policy's test may give one, and nothing of it is read."""
 
@@ -115,7 +150,7 @@ class GangPolicy(Wire, frozen=True):
     min_count: Int64 = 0
 
 
-class SchedulingPolicy(Wire, frozen=True):
+class PodGroupSchedulingPolicy(Wire, frozen=True):
     """How the pods of a group are scheduled: as a gang, or (`basic`) each on its own."""
 
     gang: GangPolicy | None = None
@@ -124,7 +159,7 @@ class SchedulingPolicy(Wire, frozen=True):
 class NativePodGroupSpec(Wire, frozen=True):
     """What a controller asks for."""
 
-    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
 
 
 class NativePodGroup(Wire, frozen=True):

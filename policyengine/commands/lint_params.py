@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from policyengine.compiler.front import WRONG_PARAM, Checked
 from policyengine.compiler.params import with_params, wrong_values
-from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
+from policyengine.kube.policies.params_file import PARAMS_FILE, Given, read_params
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span

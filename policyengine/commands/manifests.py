@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from policyengine import regular_file
-from policyengine.kube.policies.config_map import PARAMS_FILE
+from policyengine.kube.policies.params_file import PARAMS_FILE
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
 from policyengine.language.policy_text import PolicyText

@@ -96,7 +96,7 @@ def _written(texts: Iterable[PolicyText]) -> Iterable[tuple[str, object, str]]:
     if not files:
         return
     # Imported here: most commands meet no manifest, and YAML takes a while to load.
-    from policyengine.kube.policies.config_map import read_params
+    from policyengine.kube.policies.params_file import read_params
     from policyengine.language.parse import SourceError
     from policyengine.plain_yaml import PlainYamlError
 

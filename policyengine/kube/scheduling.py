@@ -13,9 +13,10 @@ from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.policies.compiling import compile_at_once
-from policyengine.kube.policies.config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
+from policyengine.kube.policies.config_map import LABEL_SELECTOR
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
+from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Core, Runner
 from policyengine.scheduler.state import SchedulerState
 

@@ -57,7 +57,7 @@ class PatchPodCondition(Action, frozen=True):
 
 
 class RecordEvent(Action, frozen=True):
-    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group."""
+    """Write an Event about a pod, worded as kube-scheduler words it, or about another object."""
 
     uid: str
     namespace: str
@@ -72,6 +72,7 @@ class RecordEvent(Action, frozen=True):
     note: str
     scheduler_name: str
     kind: str = "Pod"
+    api_version: str = "v1"
     node: str = ""
     """The node that it is about as well."""
 

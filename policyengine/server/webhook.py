@@ -1,8 +1,9 @@
 """A validating admission webhook: a broken policy is refused at `kubectl apply`, with line and column.
 
-It answers AdmissionReview (admission.k8s.io/v1) for ConfigMaps that carry policies, with the same proof that a reload
-asks for. One that is not proved within the API server's time-out is refused, and told so. What it cannot evaluate it
-lets pass: whether another ConfigMap serves the name already is seen only by the scheduler, and its status says so.
+It answers AdmissionReview (admission.k8s.io/v1) for SchedulingPolicies, and for ConfigMaps that carry policies, with
+the same proof that a reload asks for. One that is not proved within the API server's time-out is refused, and told so.
+What it cannot evaluate it lets pass: whether an older policy serves the name already is seen only by the scheduler, and
+the status says so.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from typing import Any
 
 from aiohttp import web
 
-from policyengine.kube.policies.config_map import texts, unusable
+from policyengine.cluster.kinds import CONFIG_MAPS, SCHEDULING_POLICIES
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.kube.policies.config_map import LABEL, ConfigMapSource
 from policyengine.kube.policies.precedence import Problem
 from policyengine.kube.policies.proving import Unproved
-from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
+from policyengine.kube.policies.rollout_settings import BadSetting
+from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.kube.policies.sources import PolicySource
 from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.certificate import ServingCertificate
 from policyengine.server.listening import MAX_CONNECTIONS, listening
@@ -28,9 +33,8 @@ from policyengine.server.metrics.process_metrics import MetricsPage
 logger = logging.getLogger(__name__)
 
 API_VERSION = "admission.k8s.io/v1"
-LABEL = "policyengine.io/policy"
 MAX_BODY = 8 * 1024 * 1024
-"""Bytes: a review holds the ConfigMap before and after, each at most 1 MiB, as JSON."""
+"""Bytes: a review holds the object before and after, each at most 1.5 MiB (etcd's limit), as JSON."""
 MAX_BODIES = 8 * MAX_BODY
 """Bytes of all bodies in hand."""
 SHUTDOWN = 5.0
@@ -76,24 +80,33 @@ def _author(request: Mapping[str, Any]) -> str:
 
 
 async def _problem(item: object, author: str, prove: Prove) -> str:
-    """What is wrong with a ConfigMap; empty where nothing is, or where it carries no policy."""
-    if not isinstance(item, Mapping) or item.get("kind") != "ConfigMap":
-        return ""
-    metadata = _mapping(item.get("metadata"))
-    if _mapping(metadata.get("labels")).get(LABEL) != "true":
-        return ""
-    data = texts({str(key): str(text) for key, text in _mapping(item.get("data")).items()})
-    if wrong := unusable(data, [str(key) for key in _mapping(item.get("binaryData"))]):
-        return f"{wrong} (it is labelled {LABEL}=true)"
+    """What is wrong with an object; empty where nothing is, or where it carries no policy."""
     try:
-        rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
-    except BadAnnotation as error:
+        source = _source(item)
+        if source is None:
+            return ""
+        if source.unusable:
+            return source.unusable + (f" (it is labelled {LABEL}=true)" if isinstance(source, ConfigMapSource) else "")
+        _ = source.settings
+    except (BadSetting, ObjectError) as error:
         return str(error)
-    problem = await prove(author, str(metadata.get("name", "")), data)
+    problem = await prove(author, source.metadata.name, source.texts)
     if problem is None:
         return ""
     place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
     return f"{place}{problem.message}"
+
+
+def _source(item: object) -> PolicySource | None:
+    """What an object carries; None where it is no carrier of policies. Raises `ObjectError`."""
+    kind = item.get("kind") if isinstance(item, Mapping) else None
+    if not isinstance(item, Mapping) or kind not in (CONFIG_MAPS.kind, SCHEDULING_POLICIES.kind):
+        return None
+    if kind == SCHEDULING_POLICIES.kind:
+        return SchedulingPolicySource(decode(SCHEDULING_POLICIES.type, item))
+    if _mapping(_mapping(item.get("metadata")).get("labels")).get(LABEL) != "true":
+        return None
+    return ConfigMapSource(decode(CONFIG_MAPS.type, item))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

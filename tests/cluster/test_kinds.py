@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from policyengine.cluster.events import Resource
-from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS, NODES, PODS, STRUCTS, Kind
+from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS, NODES, PODS, SCHEDULING_POLICIES, STRUCTS, Kind
 from tests.simulator.manifests import grants
 
 ROOT = Path(__file__).resolve().parents[2]
-EVERY = [NODES, PODS, *BY_KIND.values()]
+EVERY = [NODES, PODS, SCHEDULING_POLICIES, *BY_KIND.values()]
 RIGHTS = {(one.group, one.resource, one.verb) for one in grants() if one.account == "policyengine"}
 
 

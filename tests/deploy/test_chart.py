@@ -266,5 +266,6 @@ def test_no_value_is_unused() -> None:
     assert set(VALUES) <= used
 
 
-def test_the_charts_custom_resource_is_that_of_the_manifests() -> None:
-    assert (CHART / "crds" / "podgroups.yaml").read_text() == (DEPLOY / "base" / "podgroups.yaml").read_text()
+@pytest.mark.parametrize("name", ["podgroups.yaml", "schedulingpolicies.yaml"])
+def test_the_charts_custom_resources_are_those_of_the_manifests(name: str) -> None:
+    assert (CHART / "crds" / name).read_text() == (DEPLOY / "base" / name).read_text()

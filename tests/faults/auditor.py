@@ -63,7 +63,8 @@ class Call:
     @property
     def uid(self) -> str:
         """Of the pod it is about, so that a namesake's request is another one; empty where it names none."""
-        return str(self.body.get("metadata", {}).get("uid", ""))
+        body = self.body if isinstance(self.body, dict) else {}  # a JSON patch is a list
+        return str(body.get("metadata", {}).get("uid", ""))
 
 
 @dataclass

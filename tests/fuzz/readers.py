@@ -24,7 +24,7 @@ from policyengine.commands.options import UnusableInput
 from policyengine.commands.test_suite import SuiteError, read_suite
 from policyengine.diagnosis.explain import ClusterShapeError, explain
 from policyengine.kube.config import configuration, kubeconfig
-from policyengine.kube.policies.config_map import read_params
+from policyengine.kube.policies.params_file import read_params
 from policyengine.language.parse import SourceError
 from policyengine.plain_yaml import PlainYamlError
 from policyengine.plugins.registry import default_profile

@@ -15,7 +15,12 @@ from policyengine.kube.http.client import Transport
 
 PATH = Path(__file__).resolve().parents[2] / "deploy" / "base" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-VERSIONS = {"": "v1", "scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}
+VERSIONS = {
+    "": "v1",
+    "policyengine.io": "v1alpha1",
+    "scheduling.x-k8s.io": "v1alpha1",
+    "scheduling.k8s.io": "v1alpha2",
+}
 CLUSTER_WIDE = (
     *("nodes", "namespaces", "persistentvolumes", "tokenreviews", "subjectaccessreviews", "deviceclasses"),
     *("resourceslices", "storageclasses", "csinodes", "csidrivers", "volumeattachments"),

@@ -19,7 +19,7 @@ Rules of a transport:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -34,6 +34,7 @@ PAGE_SIZE = 500
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 UNVALIDATED = {"fieldValidation": "Ignore"}
 """For objects whose form is fixed here: the server need not look for unknown fields, which costs it CPU
@@ -223,7 +224,7 @@ class Client:
         self,
         method: str,
         path: str,
-        body: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | Sequence[object] | None = None,
         *,
         query: Mapping[str, str] | None = None,
         content: str = "",

@@ -1,4 +1,4 @@
-"""What the policies of a ConfigMap may do, as `policies.allow` of the configuration says. Pure.
+"""What the policies of a ConfigMap or SchedulingPolicy may do, as `policies.allow` of the configuration says. Pure.
 
     allow:
     - from: [team-a]
@@ -6,7 +6,7 @@
       annotations: [team-a.example.com/*]
 
 Rules:
-1. A ConfigMap may do what the entries that name it allow, and nothing else.
+1. An object may do what the entries that name it allow, and nothing else. Its kind makes no difference.
 2. `*` at the end stands for any rest. It never stands for `default-scheduler`, nor alone for annotations that belong to
    Kubernetes or to this scheduler: an entry names these, or their domain.
 3. Files are the operator's own; nobody asks what they may do.
@@ -23,7 +23,7 @@ _RESERVED: Final = ("kubernetes.io", "k8s.io", "policyengine.io")
 
 
 class Allowed(NamedTuple):
-    """What one ConfigMap may do."""
+    """What one object may do."""
 
     name: str
     scheduler_names: tuple[str, ...]
@@ -43,7 +43,7 @@ class Allowed(NamedTuple):
 
 
 def allowed(name: str, allow: Sequence[Mapping[str, Any]]) -> Allowed:
-    """What the entries of `policies.allow` allow the ConfigMap of that name."""
+    """What the entries of `policies.allow` allow the object of that name."""
     ours = [one for one in allow if any(_matches(pattern, name) for pattern in one["from"])]
     return Allowed(
         name,

@@ -1,7 +1,7 @@
 """A ConfigMap that carries policies: which keys and annotations count, and what is written on it.
 
-`params.yaml` beside the policies gives values for their params, one a line: `headroom: 4Gi`, `safe.zones: [a, b]`.
-What a value must be, the param says; here it is read as YAML alone. Dates stay the text they are.
+Its policies stand under keys that end in `.policy`, values of their params under `params.yaml`. What became of them is
+written into its annotation `policyengine.io/status`, as JSON.
 """
 
 from __future__ import annotations
@@ -9,121 +9,133 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
-import yaml
-
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.workload_objects import ConfigMap
-from policyengine.kube.policies.precedence import Problem, Standing
-from policyengine.plain_yaml import PlainYamlError, documents, plain
+from policyengine.kube.policies.params_file import PARAMS_FILE
+from policyengine.kube.policies.precedence import Problem
+from policyengine.kube.policies.rollout_settings import (
+    BUDGET,
+    MODE,
+    NAMESPACES,
+    PERCENT,
+    SAMPLE,
+    Suspension,
+    rollout_settings,
+)
+from policyengine.kube.policies.sources import POLICY_SUFFIX, SUSPENDED, Patch, PolicySource, Report
+from policyengine.scheduler.rollout import RolloutSettings
 
-LABEL_SELECTOR = "policyengine.io/policy=true"
+LABEL = "policyengine.io/policy"
+LABEL_SELECTOR = f"{LABEL}=true"
 STATUS = "policyengine.io/status"
-MODE = "policyengine.io/mode"
-SHADOW_SAMPLE = "policyengine.io/shadow-sample"
-CANARY_NAMESPACES = "policyengine.io/canary-namespaces"
-CANARY_PERCENT = "policyengine.io/canary-percent"
-BUDGET = "policyengine.io/budget"
-ROLLOUT = (MODE, SHADOW_SAMPLE, CANARY_NAMESPACES, CANARY_PERCENT, BUDGET)
-"""The annotations that say how a candidate is tried."""
-DEFAULT_NAMESPACE = "kube-system"
-POLICY_SUFFIX = ".policy"
-
-ACCEPTED, REJECTED, SUSPENDED = "accepted", "rejected", "suspended"
+ANNOTATIONS = {
+    MODE: "policyengine.io/mode",
+    SAMPLE: "policyengine.io/shadow-sample",
+    NAMESPACES: "policyengine.io/canary-namespaces",
+    PERCENT: "policyengine.io/canary-percent",
+    BUDGET: "policyengine.io/budget",
+}
+"""Setting of a candidate -> the annotation that says it."""
+_VERDICT = ("state", "hash", "dataHash", "line", "column", "message")
 
 
-def texts(data: Mapping[str, str]) -> dict[str, str]:
-    """What the keys of a ConfigMap say of policies, by key."""
-    return {key: text for key, text in sorted(data.items()) if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE}
+def annotated_settings(annotations: Mapping[str, str]) -> dict[str, object]:
+    """How a candidate is tried, as its annotations say."""
+    return {setting: annotations[name] for setting, name in ANNOTATIONS.items() if name in annotations}
 
 
-def unusable(data: Collection[str], binary_data: Collection[str]) -> str:
-    """What is wrong with the keys of a ConfigMap, as text and as binary data; empty where nothing is."""
-    for key in sorted(binary_data):
-        if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE:
-            return f"`{key}` stands under `binaryData`, as what is not UTF-8 does: save the file as UTF-8"
+class ConfigMapSource(PolicySource):
+    """A ConfigMap."""
+
+    KIND = CONFIG_MAPS
+
+    def __init__(self, config_map: ConfigMap) -> None:
+        self.metadata = config_map.metadata
+        data = config_map.data
+        self.texts = {key: text for key, text in sorted(data.items()) if _counts(key)}
+        self.unusable = _unusable(data, config_map.binary_data)
+
+    @cached_property
+    def version(self) -> str:
+        """See `PolicySource`."""
+        canonical = json.dumps(self.texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def written_settings(self) -> Mapping[str, object]:
+        """See `PolicySource`."""
+        return annotated_settings(self.metadata.annotations)
+
+    @property
+    def settings(self) -> RolloutSettings | None:
+        """See `PolicySource`."""
+        return rollout_settings(self.written_settings, ANNOTATIONS, "annotation ")
+
+    @property
+    def verdict(self) -> str:
+        """See `PolicySource`."""
+        return str(self._status.get("state")) if self._status.get("dataHash") == self.version else ""
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """See `PolicySource`."""
+        status = self._status
+        rollout = status.get("rollout")
+        settings = rollout.get("settings") if isinstance(rollout, dict) else None
+        if status.get("state") != SUSPENDED or not isinstance(settings, dict):
+            return None
+        return Suspension(str(status.get("hash")), settings, str(status.get("message") or "suspended"))
+
+    def says(self, report: Report) -> bool:
+        """See `PolicySource`."""
+        return _verdict(self._status) == _verdict(_written(report))
+
+    def patch(self, report: Report, now: str) -> Patch:
+        """See `PolicySource`."""
+        annotations = {STATUS: json.dumps(_written(report))}
+        path = CONFIG_MAPS.path(self.metadata.namespace, self.metadata.name)
+        return Patch(path, {"metadata": {"annotations": annotations}})
+
+    @cached_property
+    def _status(self) -> dict[str, Any]:
+        """The status that is written there; empty where none is that can be read."""
+        try:
+            found = json.loads(self.metadata.annotations.get(STATUS, ""))
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def _counts(key: str) -> bool:
+    return key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE
+
+
+def _unusable(data: Collection[str], binary_data: Collection[str]) -> str:
+    for key in sorted(filter(_counts, binary_data)):
+        return f"`{key}` stands under `binaryData`, as what is not UTF-8 does: save the file as UTF-8"
     if not any(key.endswith(POLICY_SUFFIX) for key in data):
         return f"the ConfigMap has no key that ends in `{POLICY_SUFFIX}`"
     return ""
 
 
-def settings(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those that say how a candidate is tried, as they are written."""
-    return {name: annotations[name] for name in ROLLOUT if name in annotations}
-
-
-def content(config_map: ConfigMap) -> tuple[object, ...]:
-    """What a new version must differ in to be looked at again."""
-    metadata = config_map.metadata
-    return metadata.uid, settings(metadata.annotations), texts(config_map.data), texts(config_map.binary_data)
-
-
-def status_of(config_map: ConfigMap, standing: Standing) -> dict[str, Any]:
-    """The annotation `policyengine.io/status`; `dataHash` says which version of the data it speaks of."""
-    problem = standing.problem or Problem("")
-    return {
-        "state": ACCEPTED if standing.accepted else REJECTED,
-        "hash": standing.policy_hash,
-        "dataHash": _data_hash(config_map),
+def _written(report: Report) -> dict[str, Any]:
+    """The status; `dataHash` says which version of the data it speaks of."""
+    problem = report.problem or Problem("")
+    status: dict[str, Any] = {
+        "state": report.state,
+        "hash": report.policy_hash,
+        "dataHash": report.version,
         "line": problem.line,
         "column": problem.column,
-        "message": problem.message or standing.note,
+        "message": report.message,
     }
+    return status if report.rollout is None else status | {"rollout": report.rollout}
 
 
-def annotated(config_map: ConfigMap) -> dict[str, Any]:
-    """The status that is written there; empty where none is that can be read."""
-    try:
-        found = json.loads(config_map.metadata.annotations.get(STATUS, ""))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def verdict(config_map: ConfigMap) -> str:
-    """The state that its status says its texts are in; empty where it says nothing of these."""
-    status = annotated(config_map)
-    return str(status.get("state")) if status.get("dataHash") == _data_hash(config_map) else ""
-
-
-def _data_hash(config_map: ConfigMap) -> str:
-    canonical = json.dumps(texts(config_map.data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-PARAMS_FILE = "params.yaml"
-LARGEST = 1 << 20
-_TAG = "tag:yaml.org,2002:"
-
-
-class Given(NamedTuple):
-    """A value, and where its name stands."""
-
-    value: object
-    line: int
-    column: int
-
-
-def read_params(text: str) -> Mapping[str, Given]:
-    """The values by the params' full names.
-
-    Raises:
-        PlainYamlError: the text is no plain YAML, no mapping of names to values, or names a param twice.
-    """
-    if len(text) > LARGEST:
-        raise PlainYamlError("is larger than 1 MiB")
-    found = documents(text)
-    if not found or (len(found) == 1 and found[0].tag == f"{_TAG}null"):
-        return {}
-    root = found[0]
-    if len(found) > 1 or not isinstance(root, yaml.MappingNode):
-        raise PlainYamlError("is no mapping of params to values, such as `headroom: 4Gi`", root.start_mark.line + 1)
-    given: dict[str, Given] = {}
-    for key, value in root.value:
-        line, column = key.start_mark.line + 1, key.start_mark.column + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise PlainYamlError(f"names a param by something that is no name on line {line}", line)
-        if key.value in given:
-            raise PlainYamlError(f"gives `{key.value}` twice, again on line {line}", line)
-        given[key.value] = Given(plain(value), line, column)
-    return given
+def _verdict(status: Mapping[str, Any]) -> tuple[object, ...]:
+    """What of a status is a verdict: all but the counts."""
+    rollout = status.get("rollout")
+    return *(status.get(name) for name in _VERDICT), rollout.get("settings") if isinstance(rollout, dict) else None

@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.policies.allow_list import allowed
 from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.precedence import Compiled, Problem
+from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem, SourceKey
 from policyengine.language.diagnostics import Severity
 
 CPU_SECONDS: Final = 2.0
@@ -92,17 +92,17 @@ class Prover:
         self._running: Running | None = None
 
     async def problem(self, author: str, name: str, data: Mapping[str, str]) -> Problem | None:
-        """What is wrong with the texts of the ConfigMap of that name. Raises `Unproved`."""
+        """What is wrong with the texts of the object of that name. Raises `Unproved`."""
         async with self._proved(author, name, data, True) as problem:
             return problem
 
-    async def compiled(self, key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:
-        """What the texts of the ConfigMap `key` compile to, once that is proved, their tests included or not."""
+    async def compiled(self, key: SourceKey, data: Mapping[str, str], is_tested: bool) -> Compiled:
+        """What the texts of the object `key` compile to, once that is proved, their tests included or not."""
         try:
-            async with self._proved(key, key.rpartition("/")[2], data, is_tested) as problem:
+            async with self._proved(str(key), key.name, data, is_tested) as problem:
                 return Compiled(problem=problem) if problem else await compiled_beside(data, self._plugins)
         except Unproved as why:
-            return Compiled(problem=Problem(f"{why}; it is tried again"), is_unproved=True)
+            return Compiled(problem=Problem(f"{why}; it is tried again", reason=UNPROVED))
 
     def close(self) -> None:
         """Kill the other process and all its proofs."""
@@ -149,7 +149,7 @@ class Prover:
             pid = 0
             by, cost = json.loads(end)
             problem = None if by else json.loads(found[0])
-            return Ended(problem and Problem(*problem), by, cost)
+            return Ended(problem and Problem.of_json(problem), by, cost)
         except (OSError, ValueError, IndexError):
             raise Unproved("its proof ended without an answer") from None
         finally:

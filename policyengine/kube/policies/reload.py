@@ -1,19 +1,21 @@
-"""Policies from ConfigMaps: watched, compiled off the hot path, swapped between two cycles, and reported on.
+"""Policies from the API: watched, compiled off the hot path, swapped between two cycles, and reported on.
 
     watch ──> limit ──> compile, lint, test ──> who serves, who is tried (`precedence`) ──> the core ──> status, Event
                                                                                         │
                                        every second: was a candidate suspended? ────────┘
 
-A ConfigMap labelled `policyengine.io/policy=true` carries policies, libraries and overlays under keys that end in
-`.policy`, and values for their params under `params.yaml`. It stands or falls as a whole: what became of it is written
-into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled, and not too often,
-so that a flapping one costs no more than its compiling. One that takes long holds up no other.
+They stand in ConfigMaps labelled `policyengine.io/policy=true` and in SchedulingPolicies (`sources`). One such object
+stands or falls as a whole: what became of it is written into its status. Only the newest version of each is compiled,
+and not too often, so that a flapping one costs no more than its compiling. One that takes long holds up no other.
 
 After a restart the texts that were accepted before serve first, and are tested after that. Those that were rejected
-are looked at later. Of a text that no status speaks of, the answer is awaited for `SETTLING` seconds. Its author can
-forge a status; all that it wins is to serve before the author's own tests have run.
+are looked at later. Of a text that no status speaks of, the answer is awaited for `SETTLING` seconds. Who can write a
+status can forge one; all that wins is to serve before the text's own tests have run.
 
 A candidate that was suspended stays so, in other replicas and after a restart too: its status says so.
+
+SchedulingPolicies are optional. Where nobody serves them, or this scheduler may not list them, there are none, and one
+line says so; they are asked for again. Those of a CustomResourceDefinition that is deleted are gone with it.
 """
 
 from __future__ import annotations
@@ -21,35 +23,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from math import inf
 from random import Random
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.framework.profile import Profile
-from policyengine.kube.http.client import Client
+from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.compiling import CompileLimiter
-from policyengine.kube.policies.config_map import (
-    ACCEPTED,
-    DEFAULT_NAMESPACE,
-    LABEL_SELECTOR,
-    REJECTED,
-    SUSPENDED,
-    content,
-    texts,
-    unusable,
-    verdict,
-)
-from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, changes
+from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
+from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, SourceKey, changes
 from policyengine.kube.policies.reports import PolicyReports
-from policyengine.kube.policies.rollout_annotations import (
-    BadAnnotation,
-    Suspension,
-    described,
-    rollout_settings,
-    suspension_of,
-)
+from policyengine.kube.policies.rollout_settings import BadSetting, Suspension, described
+from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
 from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
@@ -59,6 +46,7 @@ from policyengine.scheduler.rollout import Rollout, RolloutSettings
 
 logger = logging.getLogger(__name__)
 
+_Form = type[ConfigMapSource] | type[SchedulingPolicySource]
 SETTLING = 3.0
 """Seconds after the first list in which its policies can be compiled before the first pod is decided about."""
 LOOK = 1.0
@@ -88,7 +76,7 @@ class PolicyReloader:
         self.settled = asyncio.Event()
         """Set once the policies of the first list were handed over, as far as they were compiled in time."""
         self.rejected = 0
-        """Versions of ConfigMaps that were refused so far."""
+        """Versions of objects that were refused so far."""
         self.suspended = 0
         """Candidates that were suspended here so far."""
         self._clock = clock
@@ -97,36 +85,45 @@ class PolicyReloader:
         self._rollouts = rollouts
         self._precedence = Precedence(files)
         self._serving = self._precedence.decide().serving
-        self._tried: dict[str, tuple[str, str, RolloutSettings, str]] = {}
-        """Scheduler name -> who is tried: ConfigMap, policy hash, how, why it is not any more."""
-        self._suspensions: dict[str, Suspension] = {}
-        """`namespace/name` -> what of it was suspended, and why."""
-        self._seen: dict[str, ConfigMap] = {}
-        """`namespace/name` -> the newest version."""
-        self._compiled: dict[str, tuple[object, ...]] = {}
-        """`namespace/name` -> what was in it when it was compiled last."""
-        self._compiling: set[str] = set()
-        """`namespace/name` of those being compiled."""
-        self._waiting: dict[str, ConfigMap | None] = {}
+        self._tried: dict[str, tuple[SourceKey, str, RolloutSettings, str]] = {}
+        """Scheduler name -> who is tried: object, policy hash, how, why it is not any more."""
+        self._suspensions: dict[SourceKey, Suspension] = {}
+        """What of it was suspended, and why."""
+        self._seen: dict[SourceKey, PolicySource] = {}
+        """The newest version."""
+        self._compiled: dict[SourceKey, tuple[object, ...]] = {}
+        """What was in it when it was compiled last."""
+        self._compiling: set[SourceKey] = set()
+        """Those being compiled."""
+        self._waiting: dict[SourceKey, PolicySource | None] = {}
         """What arrived and was not looked at yet; None for a deletion."""
         self._arrived = asyncio.Event()
         self._has_candidates = asyncio.Event()
         self._limiter = CompileLimiter()
-        self._reflector = Reflector(
-            client,
-            CONFIG_MAPS,
-            clock,
-            random,
-            namespace=namespace,
-            label_selector=label_selector,
-            on_problem=logger.warning,
-        )
+        # A label of the operator's own choice tells the policies of several installations apart: it holds for both.
+        selectors: dict[_Form, str] = {ConfigMapSource: label_selector, SchedulingPolicySource: label_selector}
+        if label_selector == LABEL_SELECTOR:
+            selectors[SchedulingPolicySource] = ""
+        self._reflectors = {
+            form: Reflector(
+                client,
+                form.KIND,
+                clock,
+                random,
+                namespace=namespace,
+                label_selector=selector,
+                on_problem=logger.warning,
+                on_absent=_tell_absent,
+            )
+            for form, selector in selectors.items()
+        }
         self._reports = PolicyReports(client, clock, random, record, leads)
 
     async def run(self) -> None:
         """Watch, compile and report until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow())
+            for form in self._reflectors:
+                group.create_task(self._follow(form))
             group.create_task(self._settle_in_time())
             group.create_task(self._reports.run())
             group.create_task(self._work(group))
@@ -137,16 +134,22 @@ class PolicyReloader:
         self._report_progress(is_last=True)
         await self._reports.flush(seconds)
 
-    async def _follow(self) -> None:
-        async for change in self._reflector.changes():
+    async def _follow(self, form: _Form) -> None:
+        async for change in self._reflectors[form].changes():
             if isinstance(change, Observed):
-                self._waiting[change.object.metadata.key] = change.object
+                source = form(change.object)
+                self._waiting[source.key] = source
             else:
-                self._waiting[f"{change.namespace}/{change.name}"] = None
+                self._waiting[SourceKey(change.namespace, change.name, form.KIND.kind)] = None
             self._arrived.set()
 
+    @property
+    def _is_synced(self) -> bool:
+        return all(reflector.synced.is_set() for reflector in self._reflectors.values())
+
     async def _settle_in_time(self) -> None:
-        await self._reflector.synced.wait()
+        for reflector in self._reflectors.values():
+            await reflector.synced.wait()
         self._arrived.set()
         await self._clock.sleep(SETTLING)
         self._settle()
@@ -167,13 +170,13 @@ class PolicyReloader:
                 self._take(key, self._waiting.pop(key), group)
             if self.settled.is_set():
                 self._apply()
-            elif self._reflector.synced.is_set() and not due and not self._compiling:
+            elif self._is_synced and not due and not self._compiling:
                 # Together, so that at the start no younger ConfigMap serves until the older one was compiled.
                 self._settle()
 
     async def _something_due(self) -> None:
-        """Wait for news, or until a ConfigMap that flaps has its next turn."""
-        due = min(map(self._due_at, self._waiting, self._waiting.values()), default=inf)
+        """Wait for news, until one that flaps has its next turn, or until a status is to be written again."""
+        due = min([self._reports.correction_due, *map(self._due_at, self._waiting, self._waiting.values())])
         wait = due - self._clock.monotonic()
         if wait > 0:
             try:
@@ -183,76 +186,75 @@ class PolicyReloader:
                 pass
         self._arrived.clear()  # and not before: the list may be in by the time this is first waited for
 
-    def _due_at(self, key: str, config_map: ConfigMap | None) -> float:
+    def _due_at(self, key: SourceKey, source: PolicySource | None) -> float:
         """When to look at it. A new text of one that flaps has to wait, anything else has not."""
         if key in self._compiling:
             return inf
-        if config_map is None or self._compiled.get(key) == content(config_map):
+        if source is None or self._compiled.get(key) == source.content:
             return 0.0
-        if not self.settled.is_set() and (key in self._seen or verdict(config_map) == REJECTED):
+        if not self.settled.is_set() and (key in self._seen or source.verdict == REJECTED):
             return inf
         return self._limiter.due(key)
 
-    def _rank(self, key: str) -> tuple[bool, str, str]:
+    def _rank(self, key: SourceKey) -> tuple[bool, str, SourceKey]:
         """At the start: those that were accepted before the others, the older before the younger."""
-        config_map = self._waiting[key]
-        if config_map is None:
+        source = self._waiting[key]
+        if source is None:
             return False, "", key
-        return verdict(config_map) not in (ACCEPTED, SUSPENDED), config_map.metadata.creation_timestamp or "", key
+        return source.verdict not in (ACCEPTED, SUSPENDED), source.metadata.creation_timestamp or "", key
 
-    def _take(self, key: str, config_map: ConfigMap | None, group: asyncio.TaskGroup) -> None:
-        """Take in what became of one ConfigMap; begin to compile what is new in it."""
-        if config_map is None:
+    def _take(self, key: SourceKey, source: PolicySource | None, group: asyncio.TaskGroup) -> None:
+        """Take in what became of one object; begin to compile what is new in it."""
+        if source is None:
             for known in (self._seen, self._compiled, self._suspensions):
                 known.pop(key, None)
             self._precedence.remove(key)
             self._reports.forget(key)
             self._limiter.tidy(self._seen, self._clock.monotonic())
-        elif self._compiled.get(key) == content(config_map):
-            self._see(key, config_map)
+        elif self._compiled.get(key) == source.content:
+            self._see(key, source)
         else:
             self._compiling.add(key)
-            group.create_task(self._compile_new(key, config_map))
+            group.create_task(self._compile_new(key, source))
 
-    def _see(self, key: str, config_map: ConfigMap) -> None:
-        self._seen[key] = config_map
-        suspension = suspension_of(config_map)
+    def _see(self, key: SourceKey, source: PolicySource) -> None:
+        self._seen[key] = source
+        suspension = source.suspension
         if suspension is not None:
             self._suspensions[key] = suspension
 
-    async def _compile_new(self, key: str, config_map: ConfigMap) -> None:
-        is_tested = self.settled.is_set() or verdict(config_map) not in (ACCEPTED, SUSPENDED)
+    async def _compile_new(self, key: SourceKey, source: PolicySource) -> None:
+        is_tested = self.settled.is_set() or source.verdict not in (ACCEPTED, SUSPENDED)
         if is_tested:
             self._limiter.note(key, self._clock.monotonic())
-        candidate, is_final = await self._candidate(config_map, is_tested)
+        candidate, is_final = await self._candidate(source, is_tested)
         self._compiling.remove(key)
         self._arrived.set()
-        newest = self._waiting.get(key, config_map)
-        if newest is None or newest.metadata.uid != config_map.metadata.uid:
+        newest = self._waiting.get(key, source)
+        if newest is None or newest.metadata.uid != source.metadata.uid:
             return  # deleted meanwhile
-        self._see(key, config_map)
+        self._see(key, source)
         self._precedence.put(candidate)
         if is_tested and is_final:
-            self._compiled[key] = content(config_map)
+            self._compiled[key] = source.content
         else:
-            self._waiting.setdefault(key, config_map)
+            self._waiting.setdefault(key, source)
 
-    async def _candidate(self, config_map: ConfigMap, is_tested: bool) -> tuple[Candidate, bool]:
+    async def _candidate(self, source: PolicySource, is_tested: bool) -> tuple[Candidate, bool]:
         """(What asks to serve, whether that is final.) All keys together: the first error rejects them all."""
-        meta = config_map.metadata
-        about = meta.namespace, meta.name, meta.creation_timestamp or ""
+        about = source.key, source.metadata.creation_timestamp or ""
         try:
-            rollout = rollout_settings(meta.annotations)
-        except BadAnnotation as error:
+            rollout = source.settings
+        except BadSetting as error:
             return Candidate(*about, problem=Problem(str(error))), True
-        if wrong := unusable(config_map.data, config_map.binary_data):
-            return Candidate(*about, problem=Problem(wrong), rollout=rollout), True
-        found = await self._compile(meta.key, texts(config_map.data), is_tested)
-        problem = found.problem or _unfit(found.profiles, rollout)
+        if source.unusable:
+            return Candidate(*about, problem=Problem(source.unusable), rollout=rollout), True
+        found = await self._compile(source.key, source.texts, is_tested)
+        problem = found.problem or _unfit(source.key, found.profiles, rollout)
         return Candidate(*about, () if problem else found.profiles, problem, rollout), not found.is_unproved
 
     def _apply(self) -> None:
-        """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
+        """Hand over what changed, and report on every object whose standing its status does not tell."""
         serving, standings, tried = self._precedence.decide()
         self._hand_over(serving)
         self._try(tried)
@@ -316,13 +318,20 @@ class PolicyReloader:
                 self._reports.tell_progress(self._seen[key], rollout, is_last)
 
 
-def _unfit(profiles: tuple[Profile, ...], rollout: RolloutSettings | None) -> Problem | None:
-    """Why the profiles of one ConfigMap cannot serve together, or be tried."""
+def _tell_absent(error: ApiError) -> None:
+    if error.status == HTTPStatus.NOT_FOUND:
+        logger.info("SchedulingPolicies are not read: their CustomResourceDefinition is not in this cluster")
+    else:
+        logger.warning("SchedulingPolicies are not read: %s", error)
+
+
+def _unfit(key: SourceKey, profiles: tuple[Profile, ...], rollout: RolloutSettings | None) -> Problem | None:
+    """Why the profiles of one object cannot serve together, or be tried."""
     if not profiles:
-        return Problem("the ConfigMap has no policy")
+        return Problem(f"the {key.kind} has no policy")
     if rollout is not None and len(profiles) > 1:
         names = ", ".join(f"`{profile.name}`" for profile in profiles)
-        return Problem(f"a candidate is one policy, and the ConfigMap has {len(profiles)}: {names}")
+        return Problem(f"a candidate is one policy, and the {key.kind} has {len(profiles)}: {names}")
     first: dict[str, Profile] = {}
     for profile in profiles:
         earlier = first.setdefault(profile.scheduler_name, profile)

@@ -1,4 +1,4 @@
-"""Telling the owner of a policy what became of it: the annotation `policyengine.io/status`, and an Event.
+"""Telling the owner of a policy what became of it: the object's status, and an Event.
 
 What holds here:
 1. A status is written when it says something else than the one that is there; counts of a candidate alone are written
@@ -6,24 +6,25 @@ What holds here:
 2. An Event goes with a status whose verdict is news: `PolicyAccepted`, `PolicyRejected`, `PolicySuspended`. The same
    again grows the series of the first.
 3. Only the leader speaks; a replica that stands by has its statuses ready for the day it leads.
+4. A status that somebody else has changed is written again, `CORRECTION` seconds apart at least, so that two writers
+   who disagree do not keep each other busy.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
 from random import Random
-from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.policies.config_map import STATUS, SUSPENDED, annotated, status_of
-from policyengine.kube.policies.precedence import Standing
-from policyengine.kube.policies.rollout_annotations import Suspension, described, found
+from policyengine.kube.policies.precedence import SourceKey, Standing
+from policyengine.kube.policies.rollout_settings import Suspension, described, found
+from policyengine.kube.policies.sources import ACCEPTED, REJECTED, SUSPENDED, PolicySource, Report
+from policyengine.kube.watching.store import identity, number
+from policyengine.kube.writing.events import second_time
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.rollout import Rollout, RolloutSettings
@@ -32,14 +33,13 @@ logger = logging.getLogger(__name__)
 
 PROGRESS = 30.0
 """Seconds between two statuses that differ in counts alone."""
+CORRECTION = 30.0
+"""Seconds between two statuses that say the same."""
 CONTROLLER = "policyengine"
-_VERDICT = ("state", "hash", "dataHash", "line", "column", "message")
-
-Status = dict[str, Any]
 
 
 class PolicyReports:
-    """Writes statuses and Events. Keys are `namespace/name`."""
+    """Writes statuses and Events."""
 
     def __init__(
         self,
@@ -53,11 +53,22 @@ class PolicyReports:
         self._clock = clock
         self._record = record
         self._leads = leads
-        self._last: dict[str, Status] = {}
+        self._sources: dict[SourceKey, PolicySource] = {}
+        """The newest version that something was said of."""
+        self._last: dict[SourceKey, Report] = {}
         """What was said last, here."""
-        self._said_at: dict[str, float] = {}
+        self._written: dict[SourceKey, tuple[int, float]] = {}
+        """What the last write made: the version, and when."""
+        self._said_at: dict[SourceKey, float] = {}
         """When a candidate's counts were said last."""
+        self._corrections: dict[SourceKey, float] = {}
+        """When a status that somebody else has changed may be written again."""
         self._queue = RequestQueue(clock, random, workers=2, limiter=client.limiter, on_problem=logger.warning)
+
+    @property
+    def correction_due(self) -> float:
+        """When `tell` has a status to write that was said before; monotonic seconds."""
+        return min(self._corrections.values(), default=inf)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -67,84 +78,99 @@ class PolicyReports:
         """Write what still waits."""
         await self._queue.flush(seconds)
 
-    def forget(self, key: str) -> None:
-        """The ConfigMap is gone."""
-        self._last.pop(key, None)
-        self._said_at.pop(key, None)
+    def forget(self, key: SourceKey) -> None:
+        """The object is gone."""
+        for known in (self._sources, self._last, self._written, self._said_at, self._corrections):
+            known.pop(key, None)
 
     def tell(
-        self, config_map: ConfigMap, standing: Standing, settings: RolloutSettings | None, suspended: Suspension | None
+        self, source: PolicySource, standing: Standing, settings: RolloutSettings | None, suspended: Suspension | None
     ) -> bool:
-        """Say what became of a ConfigMap, unless that is known; whether it was news."""
-        key, there = config_map.metadata.key, annotated(config_map)
-        status = status_of(config_map, standing)
-        if settings is not None and standing.accepted:
+        """Say what became of an object, unless that is known; whether it was news."""
+        key, is_accepted = source.key, standing.problem is None
+        self._sources[key] = source
+        self._corrections.pop(key, None)
+        report = Report(
+            source.version,
+            ACCEPTED if is_accepted else REJECTED,
+            standing.how,
+            standing.policy_hash,
+            tuple(profile.scheduler_name for profile in standing.profiles),
+            standing.problem,
+            standing.note,
+        )
+        if settings is not None and is_accepted:
+            report = replace(report, tried=described(settings))
             if suspended is not None and suspended.is_of(standing.policy_hash, settings):
-                status |= {"state": SUSPENDED, "message": suspended.why}
-            status["rollout"] = {"settings": described(settings)}
-        if _says(there) == _says(status):
-            self._last.setdefault(key, there)
+                report = replace(report, state=SUSPENDED, note=suspended.why)
+        if source.says(report):
+            self._last.setdefault(key, report)
             return False
-        if key in self._last and _says(self._last[key]) == _says(status):
-            return False  # it is on its way
-        self._say(config_map, status)
-        return True
+        if self._last.get(key) != report:
+            self._say(source, report)
+            return True
+        self._correct(source)
+        return False
 
-    def tell_suspended(self, config_map: ConfigMap, rollout: Rollout) -> None:
+    def tell_suspended(self, source: PolicySource, rollout: Rollout) -> None:
         """Say that a candidate is tried no more, and what was found."""
-        verdict = self._last.get(config_map.metadata.key) or annotated(config_map)
-        self._say(config_map, verdict | {"state": SUSPENDED, "message": rollout.suspended, "rollout": _whole(rollout)})
+        report = replace(self._last[source.key], state=SUSPENDED, note=rollout.suspended)
+        self._say(source, replace(report, tried=described(rollout.settings), counts=found(rollout)))
 
-    def tell_progress(self, config_map: ConfigMap, rollout: Rollout, is_last: bool = False) -> None:
+    def tell_progress(self, source: PolicySource, rollout: Rollout, is_last: bool = False) -> None:
         """Say what was found of a candidate by now, if it is time and there is something new."""
-        key, now = config_map.metadata.key, self._clock.monotonic()
+        key, now, counts = source.key, self._clock.monotonic(), found(rollout)
         last = self._last.get(key)
-        if last is None or not (rollout.compared or rollout.decided) or last.get("rollout") == _whole(rollout):
+        if last is None or not (rollout.compared or rollout.decided) or last.counts == counts:
             return
         if is_last or now - self._said_at.get(key, -PROGRESS) >= PROGRESS:
             self._said_at[key] = now
-            self._put(config_map, last | {"rollout": _whole(rollout)})
+            self._put(key, replace(last, tried=described(rollout.settings), counts=counts))
 
-    def _say(self, config_map: ConfigMap, status: Status) -> None:
+    def _say(self, source: PolicySource, report: Report) -> None:
         """Write a verdict, log it, and record an Event about it."""
-        self._put(config_map, status)
-        meta = config_map.metadata
-        state, place = status["state"], ""
-        if status["line"]:
-            place = f" (line {status['line']}, column {status['column']})"
-        note = f"{status['message']}{place}" or f"policy {status['hash'][:12]} is loaded"
-        if state != "accepted":
-            logger.warning("ConfigMap `%s` is %s: %s", meta.key, state, note)
+        self._put(source.key, report)
+        place, problem = "", report.problem
+        if problem is not None and problem.line:
+            place = f" (line {problem.line}, column {problem.column})"
+        note = f"{report.message}{place}" or f"policy {report.policy_hash[:12]} is loaded"
+        if report.state != ACCEPTED:
+            logger.warning("%s is %s: %s", source.key, report.state, note)
         if self._leads():
-            self._record(_event(config_map, "Normal" if state == "accepted" else "Warning", state, note))
+            self._record(_event(source, "Normal" if report.state == ACCEPTED else "Warning", report.state, note))
 
-    def _put(self, config_map: ConfigMap, status: Status) -> None:
-        meta = config_map.metadata
-        self._last[meta.key] = status
-        path = CONFIG_MAPS.path(meta.namespace, meta.name)
-        self._queue.write(f"policy status of `{meta.key}`", partial(self._write, path), status)
+    def _correct(self, source: PolicySource) -> None:
+        """Write again what was said, if somebody else has changed it since."""
+        version, at = self._written.get(source.key, (inf, 0.0))
+        if number(source.metadata.resource_version) > version:
+            due = at + CORRECTION
+            if due <= self._clock.monotonic():
+                self._put(source.key, self._last[source.key])
+            else:
+                self._corrections[source.key] = due
 
-    async def _write(self, path: str, status: Status) -> None:
+    def _put(self, key: SourceKey, report: Report) -> None:
+        self._last[key] = report
+        self._written.pop(key, None)
+        self._queue.write(f"policy status of {key}", self._write, key)
+
+    async def _write(self, key: SourceKey) -> None:
+        source = self._sources.get(key)
+        if source is None:
+            return
+        patch = source.patch(self._last[key], second_time(self._clock.now()))
         try:
-            await self._client.call("PATCH", path, {"metadata": {"annotations": {STATUS: json.dumps(status)}}})
+            answer = await self._client.call("PATCH", patch.path, patch.body, content=patch.content)
         except ApiError as error:
             if error.status != 404:
                 raise
+        else:
+            self._written[key] = (number(identity(answer).resource_version), self._clock.monotonic())
 
 
-def _whole(rollout: Rollout) -> dict[str, Any]:
-    return {"settings": described(rollout.settings), **found(rollout)}
-
-
-def _says(status: Mapping[str, Any]) -> tuple[object, ...]:
-    """What of a status is a verdict: all but the counts."""
-    rollout = status.get("rollout")
-    return *(status.get(name) for name in _VERDICT), rollout.get("settings") if isinstance(rollout, dict) else None
-
-
-def _event(config_map: ConfigMap, type_: str, state: str, note: str) -> RecordEvent:
-    # Without a version of the ConfigMap, so that the same again is the same event.
-    meta = config_map.metadata
+def _event(source: PolicySource, type_: str, state: str, note: str) -> RecordEvent:
+    # Without a version of the object, so that the same again is the same event.
+    meta = source.metadata
     return RecordEvent(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -155,5 +181,6 @@ def _event(config_map: ConfigMap, type_: str, state: str, note: str) -> RecordEv
         action="Loading",
         note=note,
         scheduler_name=CONTROLLER,
-        kind="ConfigMap",
+        kind=source.KIND.kind,
+        api_version=source.KIND.api_version,
     )

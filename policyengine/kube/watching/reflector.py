@@ -7,7 +7,9 @@ the next one resumes from the last version seen.
 What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
 2. A line that cannot be read ends the request; nothing of it is applied (`Store`).
-3. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
+3. A kind that is optional and not served (404) has no objects; the server is asked again after a while. Where the
+   caller says so (`on_absent`), it is asked as seldom if it refuses the list (403): what is known stays, as nobody
+   said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from random import Random
 from typing import Any, Generic
 
@@ -54,8 +57,10 @@ class Reflector(Generic[T]):
         namespace: str = "",
         label_selector: str = "",
         on_problem: Callable[[str], None] = lambda message: None,
+        on_absent: Callable[[ApiError], None] | None = None,
         stall_after: float = STALL_AFTER,
     ) -> None:
+        """`on_absent` is told, once each time, why an optional kind has no list; a refusal is no problem then."""
         self.synced = asyncio.Event()
         """Set once the first list was yielded to its end."""
         self.resource = resource
@@ -68,6 +73,9 @@ class Reflector(Generic[T]):
         self._random = random
         self._scope = (namespace, label_selector)
         self._on_problem = on_problem
+        self._on_absent = on_absent
+        self._absent = 0
+        """The HTTP status of the last list, where there was none for a reason that is no problem."""
         self._stall_after = stall_after
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
@@ -109,10 +117,15 @@ class Reflector(Generic[T]):
                 await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if self._is_absent(error):
+                    assert isinstance(error, ApiError)
                     self.store.version = ""
-                    gone: list[Change[T]] = list(self.store.forget_keys(self.store.keys(), 0))
+                    keys = self.store.keys() if error.status == HTTPStatus.NOT_FOUND else ()
+                    gone: list[Change[T]] = list(self.store.forget_keys(keys, 0))
                     if gone:
                         yield gone
+                    if self._on_absent is not None and self._absent != error.status:
+                        self._on_absent(error)
+                    self._absent = error.status
                     self._note_listed(waiting)
                     await self._rest(ABSENT_FOR)
                 else:
@@ -120,7 +133,8 @@ class Reflector(Generic[T]):
 
     def _is_absent(self, error: Exception) -> bool:
         """Whether the server does not serve the kind, and need not."""
-        return self.resource.is_optional and isinstance(error, ApiError) and error.status == 404
+        statuses = (HTTPStatus.NOT_FOUND,) if self._on_absent is None else (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
+        return self.resource.is_optional and isinstance(error, ApiError) and error.status in statuses
 
     def _note_listed(self, waiting: list[asyncio.Event]) -> None:
         """A list was yielded to its end that began when these waited."""
@@ -182,7 +196,7 @@ class Reflector(Generic[T]):
             if error.status == 410 and continue_:
                 raise _Expired("the list took longer than the server keeps its versions") from error
             raise
-        self.failing_since = None
+        self.failing_since, self._absent = None, 0
         return page
 
     def _refuse_older(self, version: str) -> None:

@@ -30,6 +30,8 @@ from policyengine.scheduler.actions import PatchPodCondition, RecordEvent
 SERIES = 8192
 NOTE_LIMIT = 1024
 """Bytes of a note the API server accepts (events.k8s.io validation)."""
+NAME_LIMIT = 236
+"""Characters of an object's name in an event's, which has at most 253."""
 CONDITIONS = 65_536
 """Pods whose last condition is remembered."""
 
@@ -97,7 +99,8 @@ class EventRecorder:
         now = self._clock.now()
         # Two events of one moment need two names.
         self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
-        return _Series(event, event.namespace or "default", f"{event.name}.{self._last_stamp:x}", now)
+        name = f"{event.name[:NAME_LIMIT].rstrip('.-')}.{self._last_stamp:x}"
+        return _Series(event, event.namespace or "default", name, now)
 
     def _body(self, series: _Series) -> dict[str, Any]:
         event = series.event
@@ -115,7 +118,7 @@ class EventRecorder:
                 "namespace": event.namespace,
                 "name": event.name,
                 "uid": event.uid,
-                "apiVersion": "v1",
+                "apiVersion": event.api_version,
                 "resourceVersion": event.resource_version,
             },
             "note": _cut(escaped(event.note)),

@@ -11,7 +11,7 @@ import pytest
 from policyengine.kube.config.configuration import read
 from policyengine.kube.policies.allow_list import Allowed, allowed
 from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.precedence import Compiled
+from policyengine.kube.policies.precedence import Compiled, SourceKey
 from policyengine.kube.policies.proving import Prover
 from tests.faults import world as worlds
 from tests.faults.world import MAPS, MERGE, World, play
@@ -89,7 +89,7 @@ async def test_the_process_that_proves_texts_knows_what_they_may() -> None:
     with closing(Prover(registry, 2.0, allow=allow)) as prover:
         for name, refused in (("pin", False), ("kin", True)):
             text = {"a.policy": PIN.format(node="n1")}
-            found = await prover.compiled(f"kube-system/{name}", text, False)
+            found = await prover.compiled(SourceKey("kube-system", name, "ConfigMap"), text, False)
             assert (found.problem is not None) is refused is bool(await prover.problem("jane", name, text))
 
 
@@ -97,8 +97,8 @@ async def test_the_process_that_proves_texts_knows_what_they_may() -> None:
 def teams(monkeypatch: pytest.MonkeyPatch) -> None:
     """`TEAMS` says who may do what."""
 
-    async def compile_now(key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:
-        return compiled(data, may=of(key.rpartition("/")[2], TEAMS))
+    async def compile_now(key: SourceKey, data: Mapping[str, str], is_tested: bool) -> Compiled:
+        return compiled(data, may=of(key.name, TEAMS))
 
     monkeypatch.setattr(worlds, "compile_now", compile_now)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.kube.policies import compiling
 from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.config_map import read_params
+from policyengine.kube.policies.params_file import read_params
 from policyengine.language.diagnostics import Severity
 from policyengine.plain_yaml import PlainYamlError
 

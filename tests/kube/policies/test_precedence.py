@@ -1,13 +1,17 @@
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.precedence import Candidate, Precedence, Problem, changes
+from policyengine.kube.policies.precedence import CONFLICT, Candidate, Precedence, Problem, SourceKey, changes
 
 
 def profile(scheduler: str, digest: str) -> Profile:
     return Profile(name=f"policy-{digest}", scheduler_name=scheduler, policy_hash=digest)
 
 
+def key(name: str, kind: str = "ConfigMap") -> SourceKey:
+    return SourceKey("ns", name, kind)
+
+
 def candidate(name: str, created: str, *profiles: Profile, problem: Problem | None = None) -> Candidate:
-    return Candidate("ns", name, created, profiles, problem)
+    return Candidate(key(name), created, profiles, problem)
 
 
 def serving(precedence: Precedence) -> dict[str, str]:
@@ -19,7 +23,7 @@ def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
     assert serving(precedence) == {"s": "file"}
     precedence.put(candidate("a", "2026", profile("s", "map")))
     assert serving(precedence) == {"s": "map"}
-    precedence.remove("ns/a")
+    precedence.remove(key("a"))
     assert serving(precedence) == {"s": "file"}
 
 
@@ -29,9 +33,11 @@ def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_re
     precedence.put(candidate("old", "2026-01", profile("s", "1")))
     assert serving(precedence) == {"s": "1"}
     standings = precedence.decide()[1]
-    assert standings["ns/old"].accepted
-    assert standings["ns/new"].problem == Problem("scheduler `s` is served by the older ConfigMap `ns/old`")
-    precedence.remove("ns/old")
+    assert standings[key("old")].problem is None
+    assert standings[key("new")].problem == Problem(
+        "scheduler `s` is served by the older ConfigMap `ns/old`", reason=CONFLICT
+    )
+    precedence.remove(key("old"))
     assert serving(precedence) == {"s": "2"}
 
 
@@ -47,8 +53,8 @@ def test_a_broken_version_keeps_serving_what_served() -> None:
     precedence.put(candidate("a", "2026", profile("s", "good")))
     precedence.put(candidate("a", "2026", problem=Problem("bad", 3, 1)))
     assert serving(precedence) == {"s": "good"}
-    standing = precedence.decide()[1]["ns/a"]
-    assert (standing.accepted, standing.policy_hash, standing.problem) == (False, "good", Problem("bad", 3, 1))
+    standing = precedence.decide()[1][key("a")]
+    assert (standing.how, standing.policy_hash, standing.problem) == ("LastGood", "good", Problem("bad", 3, 1))
 
 
 def test_a_config_map_made_anew_inherits_nothing() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.kube.policies import proving
-from policyengine.kube.policies.precedence import Compiled, Problem
+from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem, SourceKey
 from policyengine.kube.policies.proving import Lane, Prover, Unproved, compiled_beside
 from policyengine.plugins.registry import IN_TREE
 from tests.kube.policies.unruly import registry
@@ -55,9 +55,9 @@ ENDS = {
 @pytest.mark.parametrize("text", ENDS)
 async def test_however_a_proof_ends_that_is_said_and_the_next_text_is_proved(prover: Prover, text: str) -> None:
     assert ENDS[text] in await said(prover, text)
-    found = await prover.compiled("ns/good", GOOD, True)
+    found = await prover.compiled(SourceKey("ns", "good", "ConfigMap"), GOOD, True)
     if found.is_unproved:  # the server was dying when it was asked
-        found = await prover.compiled("ns/good", GOOD, True)
+        found = await prover.compiled(SourceKey("ns", "good", "ConfigMap"), GOOD, True)
     assert found.problem is None and [profile.name for profile in found.profiles] == ["p"]
 
 
@@ -100,9 +100,9 @@ def children(pid: int) -> set[int]:
 async def test_a_proof_that_is_late_is_killed_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proving, "PATIENCE", 1.0)
     prover = Prover(registry, LIMIT)
-    found = await prover.compiled("ns/late", {"a.policy": "sleeps"}, True)
+    found = await prover.compiled(SourceKey("ns", "late", "ConfigMap"), {"a.policy": "sleeps"}, True)
     message = "it was not proved within 1.4 s: the machine has too much to do; it is tried again"
-    assert found == Compiled(problem=Problem(message), is_unproved=True)
+    assert found == Compiled(problem=Problem(message, reason=UNPROVED))
     prover.close()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from policyengine.kube.policies.config_map import STATUS
-from policyengine.kube.policies.precedence import Compiled, Problem
+from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem
 from policyengine.kube.policies.reload import SETTLING
 from tests.faults import world as worlds
 from tests.faults.world import MAPS, World, play
@@ -31,7 +31,7 @@ class Proofs:
         if text.startswith(SLOW):
             if self.lost:
                 self.lost -= 1
-                return Compiled(problem=Problem("it is tried again"), is_unproved=True)
+                return Compiled(problem=Problem("it is tried again", reason=UNPROVED))
             await asyncio.sleep(30 if is_tested else 0.1)
         return worlds.compile_once(tuple(data.items()))
 

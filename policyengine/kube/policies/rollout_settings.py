@@ -1,43 +1,30 @@
-"""The annotations of a ConfigMap that is a candidate -> how it is tried. Pure.
+"""How a candidate is tried, as a ConfigMap's annotations or a SchedulingPolicy's `spec` say it. Pure.
 
-policyengine.io/mode: shadow
-policyengine.io/shadow-sample: 10%
-
-policyengine.io/mode: canary
-policyengine.io/canary-namespaces: stage in (test, trial), !critical
-policyengine.io/canary-percent: "5"
-policyengine.io/budget: |
-  unschedulable: 5%
-  divergence: 30%
-  cycleTime: 20ms
-  window: 10m
-  least: 20
+| setting | annotation of a ConfigMap, after `policyengine.io/` | field of a SchedulingPolicy |
+|---|---|---|
+| mode | `mode: shadow` | `spec.mode: Shadow` |
+| sample | `shadow-sample: 10%` | `spec.shadow.sample: 10%` |
+| namespaces | `canary-namespaces: stage in (test, trial), !critical` | `spec.canary.namespaceSelector` |
+| percent | `canary-percent: "5"` | `spec.canary.percent: 5` |
+| budget | `budget: "{unschedulable: 5%, window: 10m}"` | `spec.budget`, a mapping |
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from policyengine.cluster.workload_objects import ConfigMap
-from policyengine.kube.policies import config_map as policy_config_map
-from policyengine.kube.policies.config_map import (
-    BUDGET,
-    CANARY_NAMESPACES,
-    CANARY_PERCENT,
-    MODE,
-    SHADOW_SAMPLE,
-    SUSPENDED,
-    annotated,
-)
+from policyengine.cluster.objects import LabelSelector
 from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plain_yaml import PlainYamlError, documents
-from policyengine.plugins.selectors.label_selector import Requirement
+from policyengine.plugins.selectors.label_selector import Requirement, compile_pod_selector
 from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings
 
+MODE, SAMPLE, NAMESPACES, PERCENT, BUDGET = "mode", "sample", "namespaces", "percent", "budget"
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
@@ -48,54 +35,69 @@ _TERM = re.compile(
 )
 
 
-class BadAnnotation(ValueError):
-    """An annotation that makes no sense; one sentence."""
+class BadSetting(ValueError):
+    """A setting of a candidate that makes no sense; one sentence."""
 
 
-def rollout_settings(annotations: Mapping[str, str]) -> RolloutSettings | None:
-    """How the policies of a ConfigMap with these annotations are tried; None where they serve: without a mode the
-    others say nothing, so that taking it away is enough to promote a candidate. Raises `BadAnnotation`."""
-    written = policy_config_map.settings(annotations)
+def rollout_settings(written: Mapping[str, object], names: Mapping[str, str], what: str = "") -> RolloutSettings | None:
+    """How a candidate is tried; None where it serves: without a mode the others say nothing, so that taking it away is
+    enough to promote a candidate.
+
+    Arguments:
+        written: setting -> what is written.
+        names: setting -> how its author calls it.
+        what: what these names are of, and a space: `annotation `.
+
+    Raises:
+        BadSetting: a setting makes no sense.
+    """
     if MODE not in written:
         return None
-    mode = _mode(written.pop(MODE))
-    if mode is Mode.SHADOW and (alien := [name for name in (CANARY_NAMESPACES, CANARY_PERCENT) if name in written]):
-        raise BadAnnotation(f"annotation `{alien[0]}` is for the mode `canary`, and the mode is `shadow`")
-    if mode is Mode.CANARY and not written.keys() & {CANARY_NAMESPACES, CANARY_PERCENT}:
-        raise BadAnnotation(f"a canary needs `{CANARY_NAMESPACES}` or `{CANARY_PERCENT}`: which pods are its own?")
+    mode = _mode(f"{what}`{names[MODE]}`", str(written[MODE]))
+    if mode is Mode.SHADOW and (alien := [one for one in (NAMESPACES, PERCENT) if one in written]):
+        raise BadSetting(f"{what}`{names[alien[0]]}` is for the mode `canary`, and the mode is `shadow`")
+    if mode is Mode.CANARY and not written.keys() & {NAMESPACES, PERCENT}:
+        raise BadSetting(f"a canary needs `{names[NAMESPACES]}` or `{names[PERCENT]}`: which pods are its own?")
     fields: dict[str, Any] = {}
-    for name, text in written.items():
-        field, read = _READ[name]
-        fields[field] = read(f"annotation `{name}`", text)
+    for setting, value in written.items():
+        if setting != MODE:
+            field, read = _READ[setting]
+            fields[field] = read(f"{what}`{names[setting]}`", value)
     return RolloutSettings(mode, **fields)
 
 
-def _mode(text: str) -> Mode:
+def _mode(name: str, text: str) -> Mode:
     try:
         return Mode(text.strip())
     except ValueError:
         near = closest(text, [mode.value for mode in Mode])
         hint = f"did you mean `{near}`?" if near else "there are `shadow` and `canary`"
-        raise BadAnnotation(f"annotation `{MODE}`: `{text[:40]}` is no mode; {hint}") from None
+        raise BadSetting(f"{name}: `{text[:40]}` is no mode; {hint}") from None
 
 
 def share(name: str, value: object) -> float:
-    """`5%`, `5` or `"5"` -> 0.05. Raises `BadAnnotation`."""
+    """`5%`, `5` or `"5"` -> 0.05. Raises `BadSetting`."""
     match = _PERCENT.fullmatch(str(value))
     if match is None or isinstance(value, bool) or float(match[1]) > 100:
-        raise BadAnnotation(f"{name}: `{str(value)[:40]}` is no percentage between 0 and 100")
+        raise BadSetting(f"{name}: `{str(value)[:40]}` is no percentage between 0 and 100")
     return float(match[1]) / 100
 
 
-def namespaces(name: str, text: str) -> tuple[Requirement, ...]:
-    """A label selector as `kubectl -l` takes it. Raises `BadAnnotation`."""
+def namespaces(name: str, given: object) -> tuple[Requirement, ...]:
+    """A label selector, or one as `kubectl -l` takes it. Raises `BadSetting`."""
+    if isinstance(given, LabelSelector):
+        selector = compile_pod_selector(given)
+        if isinstance(selector, str):
+            raise BadSetting(f"{name}: {selector}")
+        return selector.requirements
+    text = str(given)
     terms: list[Requirement] = []
     at = 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
         if match is None or (match["not"] and (match["eq"] or match["in"])):
             rest = text[at : at + 40].strip()
-            raise BadAnnotation(f"{name}: `{rest}` is no part of a label selector such as `stage in (test), !critical`")
+            raise BadSetting(f"{name}: `{rest}` is no part of a label selector such as `stage in (test), !critical`")
         operator, values = "DoesNotExist" if match["not"] else "Exists", frozenset[str]()
         if match["in"]:
             operator, values = (
@@ -107,19 +109,19 @@ def namespaces(name: str, text: str) -> tuple[Requirement, ...]:
         terms.append(Requirement(match["key"], operator, values))
         at = match.end()
     if not terms:
-        raise BadAnnotation(f"{name} is empty; `kubernetes.io/metadata.name` selects every namespace")
+        raise BadSetting(f"{name} is empty; `kubernetes.io/metadata.name` selects every namespace")
     return tuple(terms)
 
 
-def budget(name: str, text: str) -> Budget:
-    """A mapping in YAML or JSON. Raises `BadAnnotation`."""
-    fields = _mapping(name, text)
+def budget(name: str, given: object) -> Budget:
+    """A mapping, or one in YAML or JSON. Raises `BadSetting`."""
+    fields = _mapping(name, given if isinstance(given, str) else json.dumps(given))
     found: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in _BUDGET:
             near = closest(key, _BUDGET)
             hint = f"did you mean `{near}`?" if near else f"there are {', '.join(_BUDGET)}"
-            raise BadAnnotation(f"{name}: `{key}` is unknown; {hint}")
+            raise BadSetting(f"{name}: `{key}` is unknown; {hint}")
         field, read = _BUDGET[key]
         found[field] = read(f"{name}, `{key}`", value)
     return Budget(**found)
@@ -129,17 +131,17 @@ def _mapping(name: str, text: str) -> dict[str, str]:
     try:
         found = documents(text)
     except PlainYamlError as error:
-        raise BadAnnotation(f"{name} {error}") from None
+        raise BadSetting(f"{name} {error}") from None
     import yaml
 
     if len(found) != 1 or not isinstance(found[0], yaml.MappingNode):
-        raise BadAnnotation(f"{name} is no mapping such as `{{unschedulable: 5%, window: 10m}}`")
+        raise BadSetting(f"{name} is no mapping such as `{{unschedulable: 5%, window: 10m}}`")
     fields: dict[str, str] = {}
     for key, value in found[0].value:
         if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
-            raise BadAnnotation(f"{name} is no mapping of names to plain values")
+            raise BadSetting(f"{name} is no mapping of names to plain values")
         if key.value in fields:
-            raise BadAnnotation(f"{name} gives `{key.value}` twice")
+            raise BadSetting(f"{name} gives `{key.value}` twice")
         fields[key.value] = value.value
     return fields
 
@@ -150,13 +152,13 @@ def _seconds(name: str, text: str) -> float:
     except EvaluationError:
         seconds = 0.0
     if not 0 < seconds <= LONGEST:
-        raise BadAnnotation(f"{name}: `{text[:40]}` is no duration such as `20ms` or `10m`, of at most 24h")
+        raise BadSetting(f"{name}: `{text[:40]}` is no duration such as `20ms` or `10m`, of at most 24h")
     return seconds
 
 
 def _count(name: str, text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
-        raise BadAnnotation(f"{name}: `{text[:40]}` is no number of pods between 1 and 9999")
+        raise BadSetting(f"{name}: `{text[:40]}` is no number of pods between 1 and 9999")
     return int(text)
 
 
@@ -167,10 +169,10 @@ _BUDGET: Mapping[str, tuple[str, Callable[[str, str], object]]] = {
     "window": ("window", _seconds),
     "least": ("least", _count),
 }
-_READ: Mapping[str, tuple[str, Callable[[str, str], object]]] = {
-    SHADOW_SAMPLE: ("sample", share),
-    CANARY_PERCENT: ("share", share),
-    CANARY_NAMESPACES: ("namespaces", namespaces),
+_READ: Mapping[str, tuple[str, Callable[[str, object], object]]] = {
+    SAMPLE: ("sample", share),
+    PERCENT: ("share", share),
+    NAMESPACES: ("namespaces", namespaces),
     BUDGET: ("budget", budget),
 }
 
@@ -192,17 +194,14 @@ class Suspension:
 
     def is_of(self, policy_hash: str, settings: RolloutSettings) -> bool:
         """Whether it is this policy, tried in this way, that was suspended."""
-        return self.policy_hash == policy_hash and self.settings == described(settings)
+        return self.policy_hash == policy_hash and without_nulls(self.settings) == without_nulls(described(settings))
 
 
-def suspension_of(config_map: ConfigMap) -> Suspension | None:
-    """What its status says was suspended."""
-    status = annotated(config_map)
-    rollout = status.get("rollout")
-    settings = rollout.get("settings") if isinstance(rollout, dict) else None
-    if status.get("state") != SUSPENDED or not isinstance(settings, dict):
-        return None
-    return Suspension(str(status.get("hash")), settings, str(status.get("message") or "suspended"))
+def without_nulls(value: Any) -> Any:
+    """JSON as an API server keeps it where a schema knows no nulls."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return value
 
 
 def described(settings: RolloutSettings) -> dict[str, Any]:

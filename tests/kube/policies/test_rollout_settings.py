@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.workload_objects import ConfigMap
-from policyengine.kube.policies.config_map import STATUS
-from policyengine.kube.policies.rollout_annotations import (
-    BadAnnotation,
+from policyengine.kube.policies.config_map import STATUS, ConfigMapSource
+from policyengine.kube.policies.rollout_settings import (
+    BadSetting,
     Suspension,
     budget,
     described,
     namespaces,
-    rollout_settings,
     share,
-    suspension_of,
 )
 from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.scheduler.rollout import Budget, Mode, RolloutSettings
 
 P = "policyengine.io/"
+
+
+def rollout_settings(annotations: dict[str, str]) -> RolloutSettings | None:
+    return ConfigMapSource(ConfigMap(metadata=ObjectMeta(annotations=annotations))).settings
 
 
 def test_without_a_mode_the_others_say_nothing() -> None:
@@ -82,7 +84,7 @@ def test_a_budget_may_be_json() -> None:
     ],
 )
 def test_what_makes_no_sense_is_said_in_one_sentence(annotations: dict[str, str], message: str) -> None:
-    with pytest.raises(BadAnnotation) as raised:
+    with pytest.raises(BadSetting) as raised:
         rollout_settings({f"{P}{name}": text for name, text in annotations.items()})
     assert message in str(raised.value) and "\n" not in str(raised.value)
 
@@ -92,7 +94,7 @@ def test_no_text_does_worse_than_be_refused(text: str) -> None:
     for read in (share, namespaces, budget):
         try:
             read("it", text)
-        except BadAnnotation as error:
+        except BadSetting as error:
             assert str(error)
 
 
@@ -120,12 +122,19 @@ def test_what_a_status_says_was_suspended_is_read_back() -> None:
     status = {"state": "suspended", "hash": "h", "message": "too slow", "rollout": {"settings": described(settings)}}
 
     def read(text: str) -> Suspension | None:
-        return suspension_of(ConfigMap(metadata=ObjectMeta(annotations={STATUS: text})))
+        return ConfigMapSource(ConfigMap(metadata=ObjectMeta(annotations={STATUS: text}))).suspension
 
     found = read(json.dumps(status))
     assert found is not None and found.why == "too slow"
     assert found.is_of("h", settings)
     assert not found.is_of("other", settings)
     assert not found.is_of("h", RolloutSettings(Mode.CANARY, share=0.06))
-    for other in ("", "[]", "{", json.dumps(status | {"state": "accepted"}), json.dumps(status | {"rollout": 1})):
+    for other in (
+        "",
+        "[]",
+        "{",
+        "[" * 200_000,
+        json.dumps(status | {"state": "accepted"}),
+        json.dumps(status | {"rollout": 1}),
+    ):
         assert read(other) is None

@@ -1,0 +1,196 @@
+"""A SchedulingPolicy: what its `spec` says, and the `status` that answers it.
+
+Conditions, each of the generation that `observedGeneration` names:
+
+| type | true where | false or unknown, with the reason |
+|---|---|---|
+| Accepted | spec is in order, and the name is free | Invalid, Forbidden, TestsFailed, Conflict; Unproved |
+| Tested | the tests in the texts passed | TestsFailed; Invalid, Forbidden, Unproved: they were not run |
+| Serving | its policies decide about pods: Serving, Canary, LastGood | Shadow, Waiting, Suspended, Rejected |
+| Ready | all is as `spec` asks for | why it is not |
+| Stalled | nothing changes before `spec` does, or another policy goes | (is left out) |
+
+LastGood: the policies of an earlier `spec` go on, as the newest has errors.
+`kubectl wait --for=condition=Ready` waits for the newest spec. kstatus, by which Flux and others judge, reads Ready and
+Stalled: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from policyengine.cluster.kinds import SCHEDULING_POLICIES
+from policyengine.cluster.workload_objects import SchedulingPolicy
+from policyengine.control_characters import escaped
+from policyengine.kube.http.client import JSON_PATCH
+from policyengine.kube.policies.precedence import CONFLICT, LAST_GOOD, SERVING, TESTS_FAILED, UNPROVED, WAITING, Problem
+from policyengine.kube.policies.rollout_settings import (
+    BUDGET,
+    MODE,
+    NAMESPACES,
+    PERCENT,
+    SAMPLE,
+    Suspension,
+    rollout_settings,
+    without_nulls,
+)
+from policyengine.kube.policies.sources import ACCEPTED, REJECTED, SUSPENDED, Patch, PolicySource, Report
+from policyengine.scheduler.rollout import RolloutSettings
+
+PARAMS = "spec.params"
+"""What messages call the values of params."""
+FIELDS = {
+    MODE: "spec.mode",
+    SAMPLE: "spec.shadow.sample",
+    NAMESPACES: "spec.canary.namespaceSelector",
+    PERCENT: "spec.canary.percent",
+    BUDGET: "spec.budget",
+}
+"""Setting of a candidate -> the field that says it."""
+MOST = 1024
+"""Characters of a message."""
+_REASON_SUSPENDED = "Suspended"
+
+
+class SchedulingPolicySource(PolicySource):
+    """A SchedulingPolicy."""
+
+    KIND = SCHEDULING_POLICIES
+
+    def __init__(self, policy: SchedulingPolicy) -> None:
+        self.metadata = policy.metadata
+        self._spec, self._status = policy.spec, policy.status
+        params = {PARAMS: json.dumps(policy.spec.params, sort_keys=True)} if policy.spec.params else {}
+        self.texts = dict(sorted(policy.spec.policies.items())) | params
+        self.unusable = "" if policy.spec.policies else "`spec.policies` has no policy"
+
+    @property
+    def version(self) -> int:
+        """See `PolicySource`."""
+        return self.metadata.generation
+
+    @property
+    def written_settings(self) -> Mapping[str, object]:
+        """See `PolicySource`."""
+        spec = self._spec
+        written: dict[str, object] = {
+            MODE: None if spec.mode == "Serve" else spec.mode.lower(),
+            SAMPLE: spec.shadow.sample,
+            NAMESPACES: spec.canary.namespace_selector,
+            PERCENT: spec.canary.percent,
+            BUDGET: spec.budget,
+        }
+        return {setting: value for setting, value in written.items() if value is not None}
+
+    @property
+    def settings(self) -> RolloutSettings | None:
+        """See `PolicySource`."""
+        return rollout_settings(self.written_settings, FIELDS)
+
+    @property
+    def verdict(self) -> str:
+        """See `PolicySource`."""
+        conditions = self._conditions
+        if self._status.get("observedGeneration") != self.version or "Accepted" not in conditions:
+            return ""
+        if conditions.get("Serving", {}).get("reason") == _REASON_SUSPENDED:
+            return SUSPENDED
+        return ACCEPTED if conditions["Accepted"].get("status") == "True" else REJECTED
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """See `PolicySource`."""
+        serving, rollout = self._conditions.get("Serving", {}), self._status.get("rollout")
+        settings = rollout.get("settings") if isinstance(rollout, dict) else None
+        if serving.get("reason") != _REASON_SUSPENDED or not isinstance(settings, dict):
+            return None
+        return Suspension(str(self._status.get("hash")), settings, str(serving.get("message")))
+
+    def says(self, report: Report) -> bool:
+        """See `PolicySource`."""
+        return _verdict(self._status) == _verdict(self._written(report, ""))
+
+    def patch(self, report: Report, now: str) -> Patch:
+        """See `PolicySource`. The object is to be the one with this UID: another one of its name has generations of
+        its own."""
+        meta = self.metadata
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
+            {"op": "add", "path": "/status", "value": self._written(report, now)},
+        ]
+        return Patch(self.KIND.path(meta.namespace, meta.name, "status"), body, JSON_PATCH)
+
+    @property
+    def _conditions(self) -> dict[str, dict[str, Any]]:
+        """Those of its status, by their type."""
+        found = self._status.get("conditions")
+        rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return {str(one.get("type")): one for one in rows}
+
+    def _written(self, report: Report, now: str) -> dict[str, Any]:
+        """The status. A condition keeps its time for as long as it stays what it is."""
+        generation, before = report.version, self._conditions
+        conditions = []
+        for type_, value, reason, message in _conditions(report):
+            since = before.get(type_, {})
+            conditions.append(
+                {
+                    "type": type_,
+                    "status": value,
+                    "observedGeneration": generation,
+                    "lastTransitionTime": since.get("lastTransitionTime", now) if since.get("status") == value else now,
+                    "reason": reason,
+                    "message": escaped(message)[:MOST],
+                }
+            )
+        problem = report.problem or Problem("")
+        findings = [{name: value for name, value in one._asdict().items() if value} for one in problem.findings]
+        status: dict[str, Any] = {
+            "observedGeneration": generation,
+            "hash": report.policy_hash,
+            "schedulerNames": list(report.scheduler_names),
+            "conditions": conditions,
+            "findings": findings,
+            "findingCount": problem.count,
+        }
+        return status if report.rollout is None else status | {"rollout": without_nulls(report.rollout)}
+
+
+def _conditions(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    """(type, status, reason, message)."""
+    problem, is_good = report.problem, report.state == ACCEPTED
+    how = _REASON_SUSPENDED if report.state == SUSPENDED else report.how
+    reason, message = how, report.note
+    if problem is not None:
+        more = f"; {problem.count - 1} more" if problem.count > 1 else ""
+        place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
+        reason, message = problem.reason, f"{place}{problem.message[:MOST]}{more}"
+    is_unproved, is_tested = reason == UNPROVED, problem is None or reason == CONFLICT
+    if problem is None:
+        yield "Accepted", "True", "Accepted", ""
+    else:
+        yield "Accepted", "Unknown" if is_unproved else "False", reason, message
+    if is_tested:
+        yield "Tested", "True", "TestsPassed", ""
+    else:
+        yield "Tested", "False" if reason == TESTS_FAILED else "Unknown", reason, message
+    names = ", ".join(f"`{name}`" for name in report.scheduler_names)
+    serves = how in (SERVING, LAST_GOOD, "Canary")
+    yield "Serving", str(serves), how, report.note or (f"pods of {names}" if names else message)
+    is_ready = is_good and how != WAITING
+    yield "Ready", str(is_ready), reason, message
+    if not is_good and not is_unproved:
+        yield "Stalled", "True", reason, message
+
+
+def _verdict(status: Mapping[str, Any]) -> tuple[object, ...]:
+    """What of a status is a verdict: all but counts and times."""
+    rollout, conditions = status.get("rollout"), status.get("conditions")
+    rows = [
+        {name: value for name, value in one.items() if name != "lastTransitionTime"} if isinstance(one, dict) else one
+        for one in (conditions if isinstance(conditions, list) else ())
+    ]
+    said = [status.get(name) for name in ("observedGeneration", "hash", "schedulerNames", "findings", "findingCount")]
+    return rows, *said, rollout.get("settings") if isinstance(rollout, dict) else None
