@@ -22,8 +22,12 @@ PEER_SIZES = {
 }
 
 
+SIZE = 24
+"""Nodes of a small cluster."""
+
+
 def small(name: str) -> Workload:
-    return WORKLOADS[name].sized(60, 40)
+    return WORKLOADS[name].sized(SIZE, 20)
 
 
 @pytest.mark.parametrize("name", PEER_SIZES)
@@ -39,8 +43,8 @@ def test_every_object_decodes_and_no_two_share_a_name(name: str) -> None:
     nodes = [decode(Node, msgspec.json.encode(item)) for item in workload.node_objects()]
     pods = [decode(Pod, msgspec.json.encode(item)) for item in workload.initial_objects()]
     pods += [decode(Pod, msgspec.json.encode(item)) for item in workload.pod_objects("s")]
-    assert len({node.metadata.name for node in nodes}) == len(nodes) == 60
-    assert len({pod.metadata.name for pod in pods}) == len(pods) == 40 + workload.initial
+    assert len({node.metadata.name for node in nodes}) == len(nodes) == SIZE
+    assert len({pod.metadata.name for pod in pods}) == len(pods) == 20 + workload.initial
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -96,7 +100,7 @@ def test_every_pod_of_a_workload_is_placed_as_a_fresh_evaluator_places_it(name: 
     workload = small(name)
     profile = compile_policy(workload.policy) if workload.policy else default_profile()
     figures = decisions(workload, profile)
-    assert figures.bound == 40
+    assert figures.bound == 20
     assert figures.checks >= 4
 
 

@@ -124,8 +124,11 @@ def test_an_earlier_judgement_keeps_its_meaning() -> None:
     evaluator = Evaluator(default_profile())
     pod, other = pending(view, make_pod("p").req(cpu="3")), pending(view, make_pod("q").req(cpu="3"))
     before = evaluator.filter(pod, view.snapshot())
+    scores = evaluator.score(pod, view.snapshot(), before)
+    total = scores.total.tolist()
     view.assume(other.uid, "n4")
     after = evaluator.filter(pod, view.snapshot())
+    assert evaluator.score(pod, view.snapshot(), after).total.tolist() != total == scores.total.tolist()
     row = view.nodes.row_of["n4"]
     assert before.refusal(row).is_success
     assert after.refusal(row).reasons == ("Insufficient cpu",)

@@ -102,7 +102,7 @@ def survives(file: syntax.File, source: Source) -> list[Diagnostic]:
 
 
 @given(st.lists(MEMBERS, max_size=4), NAMES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_random_policy_gives_findings_only(members: list[syntax.Member], name: syntax.NameText) -> None:
     policy = syntax.Policy(span=AT, name=name, members=tuple(members))
     survives(syntax.File(policies=(policy,)), Source("a.policy", ""))
@@ -135,7 +135,7 @@ def test_a_file_of_mistakes_is_checked_in_good_time() -> None:
 
 
 @given(FILES, FILES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_no_two_files_together_make_the_checker_raise(one: str, other: str) -> None:
     sources = [Source("one", one), Source("other", other)]
     parsed = [(parse_file(source)[0], source) for source in sources]

@@ -13,11 +13,21 @@ from policyengine.language.parsing.grammar import analysed, folder, kept
 GRAMMAR = (folder() / "policy.lark").read_text()
 
 
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A good cache of the grammar: one analysis for all tests."""
+    place = tmp_path_factory.mktemp("grammar") / "policy.cache"
+    kept(GRAMMAR, place)
+    return place.read_bytes()
+
+
 @pytest.fixture
-def cache_file(tmp_path: Path) -> Path:
-    """A good cache of the grammar."""
-    kept(GRAMMAR, tmp_path / "policy.cache")
-    return tmp_path / "policy.cache"
+def cache_file(good: bytes, tmp_path: Path) -> Path:
+    """A file with it."""
+    place = tmp_path / "policy.cache"
+    place.write_bytes(good)
+    place.chmod(0o600)
+    return place
 
 
 def serves(cache_file: Path, monkeypatch: pytest.MonkeyPatch) -> bool:

@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.events import ActionType, Resource
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.compiler.rules.filter import RuleFilter
-from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import QueueingHint
-from policyengine.framework.plugin import FilterPlugin, Reads, ScorePlugin, SituationReader
+from policyengine.framework.plugin import Reads, SituationReader
 from policyengine.framework.profile import Profile
-from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
-from tests.compiler.worlds import plain_pods, worlds
 
 
 def policy(members: str) -> Profile:
@@ -45,13 +41,6 @@ def refusal(profile: Profile, pod: PodBuilder, snapshot: Snapshot, row: int = 0)
 
 
 # --- filters -----------------------------------------------------------------------------------------------
-
-
-def test_rules_are_plugins() -> None:
-    profile = policy('filter "f" { require node.ready } score "s" weight 2 = 1')
-    assert isinstance(profile.filters[0], FilterPlugin)
-    assert isinstance(profile.scores[0][0], ScorePlugin)
-    assert profile.scores[0][1] == 2
 
 
 def test_the_first_failing_require_in_the_order_written_is_reported() -> None:
@@ -88,24 +77,12 @@ def test_what_an_eviction_could_change_decides_the_code(condition: str, code: st
     assert refusal(policy(f'filter "f" {{ require {condition} }}'), make_pod(), cluster(node("a")))[1] == code
 
 
-def test_an_eviction_is_seen_through_lets() -> None:
-    profile = policy('let room = node.free.cpu filter "f" { require room > 100 }')
-    assert refusal(profile, make_pod(), cluster(node("a")))[1] == "Unschedulable"
-
-
 def test_a_require_without_a_node_refuses_the_pod_once() -> None:
     profile = policy('filter "f" { require node.ready require pod.priority > 5 else "priority {pod.priority} is low" }')
     diagnosis = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a")))
     assert diagnosis.pre_filter is not None
     assert diagnosis.pre_filter.reasons == ("priority 3 is low",)
     assert diagnosis.pre_filter.plugin == "f"
-
-
-def test_a_text_that_reads_the_node_says_nothing_about_the_pod_as_a_whole() -> None:
-    profile = policy('filter "f" { require pod.priority > 5 else "not on {node.name}" }')
-    diagnosis = Evaluator(profile).filter(make_pod().info(), cluster(node("a")))
-    assert diagnosis.pre_filter is not None
-    assert diagnosis.pre_filter.reasons == ("f: `pod.priority > 5` is false",)
 
 
 def test_an_error_refuses_the_node_and_says_why() -> None:
@@ -118,11 +95,6 @@ def test_an_error_refuses_the_node_and_says_why() -> None:
 def test_on_error_chooses_otherwise(chosen: str, feasible: int) -> None:
     profile = policy(f'filter "f" {{ require 10 / node.podCount > 1 on error {chosen} }}')
     assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == feasible
-
-
-def test_on_error_serves_a_require_without_a_node_too() -> None:
-    profile = policy('filter "f" { require 10 / pod.priority > 1 on error true }')
-    assert len(Evaluator(profile).filter(make_pod().priority(0).info(), cluster(node("a"))).feasible) == 1
 
 
 def test_an_error_in_when_counts_as_true_for_a_filter_and_false_for_a_score() -> None:
@@ -262,11 +234,6 @@ def test_scores_are_normalised_over_the_nodes_that_passed(normalize: str, expect
     assert scores(member, node("a", "1"), node("b", "2"), node("c", "4")) == expected
 
 
-def test_nodes_that_were_refused_do_not_count_in_normalising() -> None:
-    member = 'filter "f" { require node.name != "c" } score "s" weight 1 normalize max = node.allocatable.cpu / 1m'
-    assert scores(member, node("a", "1"), node("b", "2"), node("c", "4")) == [50, 100]
-
-
 @pytest.mark.parametrize(("normalize", "expected"), [("max", 0), ("minmax", 0), ("minmax reverse", 100)])
 def test_scores_that_are_all_the_same_are_not_told_apart(normalize: str, expected: int) -> None:
     member = f'score "s" weight 1 normalize {normalize} = double(node.podCount)'
@@ -339,12 +306,6 @@ def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values
         assert np.isfinite(value) or score == 0
 
 
-def test_what_an_empty_optional_would_hold_is_no_error() -> None:
-    body = "1.0 / pods.map(p, 0.0).sum()"
-    member = f'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, {body}) on error 5.0'
-    assert scores(member, node("a"), node("b").label("x", "")) == [0, 100]
-
-
 def test_a_weight_may_be_a_param() -> None:
     assert scores('param w: int = 3 range [1, 10] score "s" weight w = 7', node("a")) == [21]
 
@@ -354,78 +315,3 @@ def test_random_scores_are_the_same_in_every_replay() -> None:
     nodes = [node(name) for name in "abcdef"]
     assert scores(member, *nodes) == scores(member, *nodes)
     assert len(set(scores(member, *nodes))) > 1
-
-
-# --- columns kept and columns afresh -----------------------------------------------------------------------
-
-RULES = """
-let wanted = pod.requests[?"nvidia.com/gpu"].orValue(0)
-filter "room" { require node.free.memory >= pod.requests.memory else "has {node.free.memory}" }
-filter "label" when pod.priority > 0 { require node.labels[?"app"].orValue("") != "a" else "app {node.name}" }
-filter "odd" { require 100 / (node.podCount - 1) != 7 || node.ready require !node.taints.exists(t, t.key == "spot") }
-score "gpus" weight 1 normalize max = node.free[?"nvidia.com/gpu"]
-score "cpu" weight 2 normalize minmax reverse = double(node.free.cpu) on error 1.0
-"""
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), world=worlds())
-def test_columns_kept_over_changes_equal_columns_worked_out_afresh(data: st.DataObject, world: Any) -> None:
-    profile = policy(RULES)
-    evaluator = Evaluator(profile)
-    view = world.view()
-    pods = [data.draw(plain_pods(f"w{i}")).info() for i in range(2)]
-    for step in range(4):
-        for pod in pods:
-            assert answers(evaluator, pod, view) == answers(Evaluator(profile), pod, view)
-        change(data, view, step)
-
-
-def answers(evaluator: Evaluator, pod: Any, view: ClusterView) -> Any:
-    snapshot = view.snapshot()
-    diagnosis = evaluator.filter(pod, snapshot)
-    refusals = [diagnosis.refusal(row) for row in range(snapshot.nodes.n)]
-    return list(diagnosis.feasible), refusals, list(evaluator.score(pod, snapshot, diagnosis).total)
-
-
-def change(data: st.DataObject, view: ClusterView, step: int) -> None:
-    names = list(view.nodes.names)
-    action = data.draw(st.sampled_from(("place", "remove", "relabel", "drop", "add")))
-    if action == "add" or not names:
-        view.add_or_update_node(node(f"new{step}").label("app", "a").build())
-    elif action == "place":
-        pod = data.draw(plain_pods(f"late{step}"))
-        view.add_or_update_pod(pod.decode(data.draw(st.sampled_from(names))))
-    elif action == "remove" and view.pods:
-        view.remove_pod(data.draw(st.sampled_from(sorted(view.pods))))
-    elif action == "relabel":
-        name = data.draw(st.sampled_from(names))
-        view.add_or_update_node(node(name).label("app", data.draw(st.sampled_from("ab"))).version(100 + step).build())
-    elif action == "drop":
-        view.remove_node(data.draw(st.sampled_from(names)))
-
-
-def test_the_code_of_a_refusal_is_the_same_however_many_rows_are_asked() -> None:
-    profile = policy('filter "f" { require node.free.cpu > 2 }')
-    rule = profile.filters[0]
-    assert isinstance(rule, RuleFilter)
-    snapshot = cluster(node("a", "1"), node("b", "4"), node("c", "2"))
-    _, state = rule.pre_filter(make_pod().info(), snapshot)
-    assert state is not None
-    whole = rule.filter(state, snapshot, np.arange(3))
-    part = rule.filter(state, snapshot, np.array([0, 2]))
-    assert list(whole.refused) == [1, 0, 1]
-    assert list(part.refused) == [1, 1]
-    assert whole.refusals[0].code is Code.UNSCHEDULABLE
-
-
-def test_raw_scores_do_not_depend_on_how_many_rows_are_asked() -> None:
-    profile = policy('score "s" weight 1 normalize max = ln(node.allocatable.memory / 1Gi + 0.5)')
-    rule = profile.scores[0][0]
-    assert isinstance(rule, RuleScore)
-    snapshot = cluster(*(node(f"n{i}", memory=f"{i + 1}Gi") for i in range(9)))
-    _, state = rule.pre_score(make_pod().info(), snapshot)
-    assert state is not None
-    whole = rule.score(state, snapshot, np.arange(9))
-    for row in range(9):
-        assert rule.score(state, snapshot, np.array([row]))[0] == whole[row]

@@ -13,7 +13,7 @@ from tests.scheduler.auditor import Auditor
 from tests.scheduler.driver import Driver, Label, profile
 from tests.scheduler.world import World
 
-SEEDS = 200
+SEEDS = 100
 TIMEOUT = 60.0
 
 

@@ -227,7 +227,6 @@ def test_a_change_wakes_those_whose_rule_reads_it_and_no_others() -> None:
         woken = {rule for rule, uid in uids.items() if driver.state.place(uid) != "unschedulable"}
         if woken != altered & RULES.keys():
             wrong[what] = woken - altered, altered & RULES.keys() - woken
-        rest(driver)
         undo(driver)
     assert wrong == {}
 
