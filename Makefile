@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup system demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
-        record fuzz soak release lock format clean
+        record fuzz soak attacks release lock format clean
 
 setup: $(STAMP)
 
@@ -116,10 +116,14 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 	$(BIN)/python -m tests.faults.soak $(SEEDS) $(START)
 	$(BIN)/python -m tests.faults.churn 24
 
+ATTACKED ?= 300
+attacks: setup  # ATTACKED seconds of each attack on processes of ours, on a machine that does nothing else; docs/reliability.md
+	$(BIN)/python -m tests.attacks $(ATTACKED)
+
 SECONDS ?= 120
-fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; 100,000 rules and 5,000 histories; 10,000 policies for lint and its fixes
-	$(BIN)/python -m tests.fuzz.front_end $(SECONDS)
-	$(BIN)/python -m tests.fuzz.readers $(SECONDS)
+GUIDED  ?= front-end webhook extender endpoints kubeconfig configuration scenario suite dump manifest convert
+fuzz: setup     # SECONDS each: what is GUIDED by atheris, where that is installed; 100,000 rules and 5,000 histories; 10,000 policies for lint and its fixes
+	for one in $(GUIDED); do $(BIN)/python -m tests.fuzz.guided $$one $(SECONDS) || exit 1; done
 	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)
 	$(BIN)/python -m tests.fuzz.rules 100000
 	$(BIN)/python -m tests.fuzz.histories 5000

@@ -149,8 +149,8 @@ class _Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Say nothing of what is no HTTP: whoever reaches the port could fill the log with it."""
-        if not isinstance(kw.get("exc_info"), HttpProcessingError):
+        """Say nothing of what is no HTTP, or ends within: whoever reaches the port could fill the log with it."""
+        if not isinstance(kw.get("exc_info"), HttpProcessingError | ConnectionResetError):
             super().log_exception(*args, **kw)
 
     def end(self) -> None:

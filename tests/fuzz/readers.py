@@ -1,20 +1,17 @@
-"""Damaged files through every reader of files from users. `make fuzz` runs it for a while.
+"""Damaged files through every reader of files from users; `guided` fuzzes each of them.
 
-    python -m tests.fuzz.readers [SECONDS] [SEED]
-
-A reader takes a file or refuses it with one of its errors in one sentence; any other exception is a bug, and is raised
-with the text that caused it.
+A reader takes a file or refuses it with one of its errors, in one line, or in one for each thing that is wrong; any
+other exception is a bug, and is raised with the text that caused it.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 
 from policyengine.cluster.objects import ObjectError
 from policyengine.commands.convert import _policies, _run_configuration
@@ -22,6 +19,7 @@ from policyengine.commands.explain import read_json
 from policyengine.commands.manifests import texts_of
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.test_suite import SuiteError, read_suite
+from policyengine.control_characters import escaped_lines
 from policyengine.diagnosis.explain import ClusterShapeError, explain
 from policyengine.kube.config import configuration, kubeconfig
 from policyengine.kube.policies.params_file import read_params
@@ -30,9 +28,9 @@ from policyengine.plain_yaml import PlainYamlError
 from policyengine.plugins.registry import default_profile
 from policyengine.trials.scenario import ScenarioError
 from policyengine.trials.simulation import Simulation
+from tests.fuzz.guided import Target
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 120
 REFUSALS = (
     ClusterShapeError,
     ObjectError,
@@ -173,7 +171,10 @@ def one_input(reader: str, raw: bytes, folder: Path) -> None:
     try:
         READERS[reader][0](path)
     except REFUSALS as error:
-        assert str(error).strip(), "a refusal says why"
+        first, *more = escaped_lines(str(error)).splitlines() or [""]
+        assert first and all(str(path) in line for line in more), (
+            f"a refusal is a line, or each line names the file: {error!s}"
+        )
     except Exception as error:
         error.add_note(f"{reader} of {raw[:2000]!r}")
         raise
@@ -187,18 +188,12 @@ def inputs(seed: int) -> Iterator[tuple[str, bytes]]:
             yield reader, damaged(text, chance)
 
 
-def main(arguments: list[str]) -> int:
-    """Run for a while; 0 when nothing was found."""
-    seconds, seed = (*map(int, arguments), *(SECONDS, 1)[len(arguments) :])[:2]
-    end = monotonic() + seconds
+@contextmanager
+def target(name: str) -> Iterator[Target]:
+    """A reader, and damaged files."""
+
+    def damage(raw: bytes, seed: int) -> bytes:
+        return damaged(raw.decode(errors="replace"), random.Random(seed))
+
     with tempfile.TemporaryDirectory(prefix="policyengine-fuzz-") as folder:
-        for number, (reader, raw) in enumerate(inputs(seed)):
-            if monotonic() > end:
-                print(f"{number} files, none that was not taken or refused")
-                return 0
-            one_input(reader, raw, Path(folder))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        yield Target(lambda raw: one_input(name, raw, Path(folder)), [READERS[name][1].encode()], damage)

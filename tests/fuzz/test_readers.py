@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.readers import READERS, inputs, main, one_input
+from tests.fuzz.readers import READERS, inputs, one_input
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -20,8 +20,3 @@ def test_what_a_reader_starts_from_is_taken(reader: str, tmp_path: Path) -> None
 def test_damaged_files_are_taken_or_refused(tmp_path: Path) -> None:
     for reader, raw in islice(inputs(seed=7), 700):
         one_input(reader, raw, tmp_path)
-
-
-def test_it_runs_for_a_while(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["0"]) == 0
-    assert "none that was not taken or refused" in capsys.readouterr().out

@@ -254,6 +254,7 @@ async def test_with_token_review_only_health_is_open_to_all() -> None:
         assert (await at.get("/livez"))[0] == 200
         assert (await at.get("/metrics"))[0] == 401
         assert (await at.get("/metrics", Authorization="Bearer wrong"))[0] == 401
+        assert await at.get("/metrics", Authorization="Bearer \udc9c") == (401, "show a bearer token\n")
         status, text = await at.get("/metrics", Authorization="Bearer poor")
         assert (status, text) == (403, "`nobody` may not get `/metrics`\n")
         assert (await at.get("/metrics", Authorization="Bearer good"))[0] == 200

@@ -110,6 +110,26 @@ async def test_a_request_that_does_not_come_in_time_is_given_up(request_: bytes)
         assert await asked(await connected(port), request_) == b""
 
 
+async def test_a_client_that_leaves_within_a_body_leaves_no_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    found, left = application(), asyncio.Event()
+
+    async def read(request: web.Request) -> web.Response:
+        try:
+            return web.Response(body=await request.read())
+        finally:
+            left.set()
+
+    found.router.add_post("/", read)
+    async with listening(found, "127.0.0.1:0", None, 4, 0.1) as port:
+        _, writer = await connected(port)
+        writer.write(POST)
+        await asyncio.sleep(0.1)
+        writer.transport.abort()
+        await asyncio.wait_for(left.wait(), 10)
+        await asyncio.sleep(0.1)
+    assert not caplog.records
+
+
 async def test_a_client_that_dribbles_gains_no_time() -> None:
     async with listening(application(), "127.0.0.1:0", None, 4, 0.1, SHORT) as port:
         reader, writer = await connected(port)
