@@ -139,7 +139,7 @@ release: image  # dist/: sdist and wheel, what the image installs as CycloneDX, 
 lock:           # needs uv; the lock names no index, so it works with whichever one you use
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	uv pip compile pyproject.toml --extra tracing --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o deploy/requirements.lock
 	printf 'hatchling>=1.27\nlark>=1.2\n' | uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o deploy/build.lock

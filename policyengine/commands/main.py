@@ -55,6 +55,7 @@ EXIT_CODES = {
     "policyengine.server.annotator.source.SourceUnreachable": UNREACHABLE,
     "policyengine.server.extender.app.CannotServe": UNUSABLE,
     "policyengine.server.listening.CannotListen": UNUSABLE,
+    "policyengine.server.tracing.TracingUnusable": UNUSABLE,
     "policyengine.server.rewards.stores.StoreError": UNUSABLE,
     "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,
     "policyengine.simulator.real_server.ServerError": UNUSABLE,

@@ -136,6 +136,18 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ),
     ("endpoints_debug", "--debug/--no-debug", "Whether there is /debug.  [default: debug]", {"default": None}),
     ("log_format", "--log-format", "[default: text]", {"type": click.Choice(("text", "json"))}),
+    (
+        "tracing_endpoint",
+        "--tracing-endpoint",
+        "Send OpenTelemetry traces of pods to this collector (OTLP over HTTP), such as http://localhost:4318.",
+        {"metavar": "URL"},
+    ),
+    (
+        "tracing_samplingRatePerMillion",
+        "--tracing-sampling-rate-per-million",
+        "Of so many of a million attempts.  [default: 1000000]",
+        {"metavar": "N", "type": int},
+    ),
     ("log_level", "--log-level", "The least that is said.  [default: info]", {"type": _LEVELS}),
 )
 """`SECTION_field` of the configuration, flags, help, what else click is to know; in the order of the help."""

@@ -21,6 +21,7 @@ from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler
+from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
@@ -28,6 +29,7 @@ from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.observed_client import ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.tracing import PodTraces, exporting
 
 logger = logging.getLogger(__name__)
 
@@ -85,15 +87,24 @@ async def live(
     profiles: Sequence[Profile],
     compile_files: Compile,
 ) -> AsyncIterator[Scheduler]:
-    """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`."""
+    """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`,
+    `TracingUnusable`."""
     metrics = connection.metrics
 
     def observe_extender(extender: str, verb: str, result: str, seconds: float) -> None:
         metrics.extender_requests.add((extender, verb, result))
         metrics.extender_duration.observe((extender, verb), seconds)
 
-    policies = configuration.data["policies"]
+    policies, tracing = configuration.data["policies"], configuration.data["tracing"]
     async with AsyncExitStack() as stack:
+        tracer = None
+        if tracing["endpoint"]:
+            exports = exporting(tracing["endpoint"], tracing["samplingRatePerMillion"], socket.gethostname())
+            tracer = await stack.enter_async_context(exports)
+
+        def observed(state: SchedulerState) -> ObservedCore:
+            return ObservedCore(state, metrics, None if tracer is None else PodTraces(tracer, clock, state.view))
+
         extenders = [HttpExtender(given, observe=observe_extender) for given in configuration.data["extenders"]]
         for extender in extenders:
             stack.push_async_callback(extender.close)
@@ -108,7 +119,7 @@ async def live(
             host=socket.gethostname(),
             elector=connection.elector,
             extenders=extenders,
-            observed=lambda state: ObservedCore(state, metrics),
+            observed=observed,
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)

@@ -36,6 +36,7 @@ _FORMS = {
     "from": "name, or the beginning of one and `*`",
     "schedulerNames": "name, or the beginning of one and `*`",
     "annotations": "annotation key, `DOMAIN/*` or `*`",
+    "endpoint": "URL such as `http://localhost:4318`",
     "urlPrefix": "URL such as `http://127.0.0.1:8888/scheduler`",
 }
 """What a field wants, where a pattern says it."""

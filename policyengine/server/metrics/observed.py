@@ -23,6 +23,7 @@ from policyengine.scheduler.messages import (
 )
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.tracing import PodTraces
 
 SAMPLED = 16
 """Of so many messages the taking in of one is timed."""
@@ -52,8 +53,9 @@ class _Pod:
 class ObservedCore:
     """A `SchedulerState` as the runner drives it, with everything noted in its metrics."""
 
-    def __init__(self, state: SchedulerState, metrics: SchedulerMetrics) -> None:
+    def __init__(self, state: SchedulerState, metrics: SchedulerMetrics, traces: PodTraces | None = None) -> None:
         self._state = state
+        self._traces = traces
         self._metrics = metrics
         self._pods: dict[str, _Pod] = {}
         self._handled = 0
@@ -81,7 +83,7 @@ class ObservedCore:
             "unserved": self._gone,
             "preempting": self._preempting,
         }
-        state.observe(self._told)
+        state.observe(self._told if traces is None else self._told_both)
         self.may_bind = state.may_bind
 
     # ---- the runner's side
@@ -101,6 +103,8 @@ class ObservedCore:
         for action in actions:
             if type(action) is Bind:
                 self._posted[action.uid] = (perf_counter(), self._profile(action.policy_hash))
+                if self._traces is not None:
+                    self._traces.begin(action.uid, "bind")
         return actions
 
     def next_wakeup(self) -> float | None:
@@ -139,6 +143,11 @@ class ObservedCore:
         line = self._lines.get(what)
         if line is not None:
             line(uid, at, values)
+
+    def _told_both(self, uid: str, at: float, what: str, values: tuple[Any, ...]) -> None:
+        assert self._traces is not None
+        self._told(uid, at, what, values)
+        self._traces.told(uid, at, what, values)
 
     def _queued(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         if uid not in self._pods:

@@ -18,6 +18,7 @@ from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.tracing import PodTraces
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
@@ -31,7 +32,8 @@ POLICY = 'policy "p" {\n  scheduler "default-scheduler"\n  filter "odd" { requir
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, tracer: Any = None) -> None:
+        self.tracer = tracer
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
         self.outside = MemoryTransport(self.api, user_agent="test")
@@ -49,7 +51,8 @@ class World:
         profile = compile_policy(policy) if policy else default_profile()
 
         def observed(state: Any) -> ObservedCore:
-            self.core = ObservedCore(state, self.registry)
+            traces = None if self.tracer is None else PodTraces(self.tracer, self.clock, state.view)
+            self.core = ObservedCore(state, self.registry, traces)
             return self.core
 
         client = Client(MemoryTransport(self.api, user_agent="scheduler"))
@@ -69,9 +72,9 @@ class World:
         return self.scrape().get((name, frozenset(labels.items())), 0.0)
 
 
-def scenario(work: Callable[[World], Awaitable[None]], policy: str = "") -> None:
+def scenario(work: Callable[[World], Awaitable[None]], policy: str = "", tracer: Any = None) -> None:
     async def whole() -> None:
-        world = World()
+        world = World(tracer)
         for name in ("node-1", "node-2"):
             await create(world.outside, "/api/v1/nodes", node(name, "a"))
         task = world.start(policy)
