@@ -1,4 +1,5 @@
-"""`policyengine convert`: kube-scheduler's configuration to a policy, and a policy to that configuration."""
+"""`policyengine convert`: kube-scheduler's configuration to a policy, and a policy to that configuration or to a
+SchedulingPolicy."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from policyengine.compiler.conversion.configuration import WantedProfile
 
 DEFAULT_URL = "http://127.0.0.1:8888"
+Target = Literal["policy", "run", "kube-scheduler", "scheduling-policy"]
 _LARGEST = 1024 * 1024
 
 
@@ -21,23 +23,29 @@ _LARGEST = 1024 * 1024
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["policy", "run", "kube-scheduler"]),
+    type=click.Choice(["policy", "run", "kube-scheduler", "scheduling-policy"]),
     default="policy",
     show_default=True,
-    help="policy, run: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON); kube-scheduler: a policy.",
+    help="policy, run: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON); kube-scheduler: a policy; "
+    "scheduling-policy: policies, or a manifest of ConfigMaps.",
 )
 @param_option
 @click.option("--url", default=DEFAULT_URL, show_default=True, help="Where kube-scheduler reaches the extender.")
-def convert(path: Path, target: Literal["policy", "run", "kube-scheduler"], params: dict[str, str], url: str) -> None:
+def convert(path: Path, target: Target, params: dict[str, str], url: str) -> None:
     """Write the policy that means what a kube-scheduler configuration means, with a note for what has no equivalent.
 
     With --to run: its extenders, as a configuration file of `policyengine run`. With --to kube-scheduler: the
     configuration that runs a policy behind a stock kube-scheduler, its base as plugins and its rules as an extender.
+    With --to scheduling-policy: the manifest of a SchedulingPolicy, for `kubectl apply`.
     """
     if target == "policy":
         click.echo(_policies(path), nl=False)
     elif target == "run":
         click.echo(_run_configuration(path), nl=False)
+    elif target == "scheduling-policy":
+        from policyengine.commands.policy_object import scheduling_policies
+
+        click.echo(scheduling_policies(path), nl=False)
     else:
         click.echo(_configuration(path, params, url), nl=False)
 

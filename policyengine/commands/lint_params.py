@@ -1,11 +1,11 @@
-"""`params.yaml` in a ConfigMap manifest: its values held against the params of the policies beside it, as when the
-ConfigMap is loaded."""
+"""`params.yaml` in a ConfigMap manifest, or `spec.params` of a SchedulingPolicy: the values held against the params of
+the policies beside them, as when the object is loaded."""
 
 from __future__ import annotations
 
 from policyengine.compiler.front import WRONG_PARAM, Checked
 from policyengine.compiler.params import with_params, wrong_values
-from policyengine.kube.policies.params_file import PARAMS_FILE, Given, read_params
+from policyengine.kube.policies.params_file import Given, read_params
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
@@ -19,7 +19,8 @@ def laid_over(checked: Checked, params: PolicyText) -> tuple[Checked, list[Diagn
         given = read_params(params.source.text)
     except PlainYamlError as error:
         start = params.source.line_start(error.line) if error.line else 0
-        return checked, [_finding(params, f"`{PARAMS_FILE}` {error}", Span(start, start))]
+        name = params.source.file.rpartition(" ")[2].rpartition("/")[2]
+        return checked, [_finding(params, f"`{name}` {error}", Span(start, start))]
     values = {name: one.value for name, one in given.items()}
     known = [param for policy in checked.policies for param in policy.params]
     wrong = wrong_values(known, values)

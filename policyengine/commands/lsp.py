@@ -55,8 +55,6 @@ def texts_in(path: str, text: str) -> Sequence[PolicyText | SourceError]:
     shown = Source(path, text)
     if Path(path).suffix not in MANIFESTS:
         return [PolicyText(shown, shown)]
-    if "ConfigMap" not in text or ".policy" not in text:
-        return []
-    from policyengine.commands.manifests import texts_in as texts_of_manifest
+    from policyengine.commands import manifests
 
-    return texts_of_manifest(shown)
+    return manifests.texts_in(shown) if manifests.may_carry(text) else []

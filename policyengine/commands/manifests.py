@@ -1,4 +1,5 @@
-"""The policies in ConfigMap manifests. A manifest is data from outside: no aliases, no anchors, no tags, bounded."""
+"""The policies in manifests of ConfigMaps and SchedulingPolicies. A manifest is data from outside: no aliases, no
+anchors, no tags, bounded."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from policyengine.language.policy_text import PolicyText
 from policyengine.plain_yaml import PlainYamlError, documents
 
 MAX_MANIFEST = 4 << 20
+CARRIERS = ("ConfigMap", "SchedulingPolicy")
+"""The kinds whose objects carry policies."""
 
 
 def texts_of(path: Path, required: bool) -> Iterator[PolicyText | SourceError]:
-    """The `*.policy` keys of a manifest's ConfigMaps. Unless `required`, a file without any is passed over."""
+    """The policies of a manifest's objects. Unless `required`, a file without any is passed over."""
     try:
         text = read_text(path)
-        if not required and ("ConfigMap" not in text or ".policy" not in text):
+        if not required and not may_carry(text):
             return
         found = texts_in(Source(str(path), text))
     except SourceError as error:
@@ -30,7 +33,7 @@ def texts_of(path: Path, required: bool) -> Iterator[PolicyText | SourceError]:
             yield error
         return
     if required and not found:
-        yield SourceError(f"`{path}` holds no ConfigMap with a `*.policy` key")
+        yield SourceError(f"`{path}` holds no ConfigMap with a `*.policy` key, and no SchedulingPolicy")
     yield from found
 
 
@@ -41,6 +44,11 @@ def texts_in(shown: Source) -> list[PolicyText | SourceError]:
         SourceError: it is no plain YAML, or too deep.
     """
     return [one for document in _documents(Path(shown.file), shown.text) for one in _policies(document, shown)]
+
+
+def may_carry(text: str) -> bool:
+    """Whether a manifest's text is worth reading: it may carry policies."""
+    return ".policy" in text and any(kind in text for kind in CARRIERS)
 
 
 def read_text(path: Path) -> str:
@@ -72,12 +80,37 @@ def _documents(path: Path, text: str) -> list[yaml.Node]:
 def _policies(document: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:
     kind = _get(document, "kind")
     name = kind.value if isinstance(kind, yaml.ScalarNode) else ""
-    if name in ("List", "ConfigMapList"):
+    if name in ("List", *(f"{kind}List" for kind in CARRIERS)):
         items = _get(document, "items")
         for item in items.value if isinstance(items, yaml.SequenceNode) else ():
             yield from _policies(item, shown)
     elif name == "ConfigMap":
         yield from _of_config_map(document, shown)
+    elif name == "SchedulingPolicy":
+        yield from _of_scheduling_policy(document, shown)
+
+
+def _of_scheduling_policy(policy: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:
+    # A ConfigMap beside it may have the same name.
+    spec, holder, prefix = _get(policy, "spec"), policy.start_mark.index, f"SchedulingPolicy/{_name(policy)}"
+    written = _get(spec, "params") if spec is not None else None
+    params: PolicyText | None = None
+    if isinstance(written, yaml.MappingNode) and written.value:
+        text, starts = _without_indentation(written, shown)
+        params = PolicyText(Source(f"{shown.file}: {prefix}spec.params", text), shown, starts, holder=holder)
+    yield from _texts(_get(spec, "policies") if spec is not None else None, shown, holder, prefix, params)
+
+
+def _without_indentation(node: yaml.Node, shown: Source) -> tuple[str, tuple[int, ...]]:
+    """A part of a manifest as a file of its own, and where each line of it begins in the manifest."""
+    first, last, column = node.start_mark.line + 1, node.end_mark.line + 1, node.start_mark.column
+    lines, starts = [], []
+    for number in range(first, min(last, shown.line_count) + 1):
+        line = shown.line(number)
+        cut = column if number == first else min(column, len(line) - len(line.lstrip(" ")))
+        lines.append(line[cut : node.end_mark.column if number == last else None])
+        starts.append(shown.line_start(number) + cut)
+    return "\n".join(lines), tuple(starts)
 
 
 def _of_config_map(config_map: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:
@@ -90,6 +123,12 @@ def _of_config_map(config_map: yaml.Node, shown: Source) -> Iterator[PolicyText 
             yield read
         else:
             params = read
+    yield from _texts(data, shown, holder, prefix, params)
+
+
+def _texts(
+    data: yaml.Node | None, shown: Source, holder: int, prefix: str, params: PolicyText | None
+) -> Iterator[PolicyText | SourceError]:
     for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
         if isinstance(value, yaml.ScalarNode) and str(key.value).endswith(".policy"):
             text = _text(f"{prefix}{key.value}", value, shown, holder)
@@ -97,7 +136,7 @@ def _of_config_map(config_map: yaml.Node, shown: Source) -> Iterator[PolicyText 
 
 
 def _name(config_map: yaml.Node) -> str:
-    """`namespace/name/` of a ConfigMap, as far as it says."""
+    """`namespace/name/` of an object, as far as it says."""
     metadata = _get(config_map, "metadata")
     parts = [_get(metadata, field) for field in ("namespace", "name")] if metadata is not None else []
     return "".join(f"{part.value}/" for part in parts if isinstance(part, yaml.ScalarNode))

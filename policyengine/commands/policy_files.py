@@ -1,9 +1,10 @@
-"""The policy texts in files, folders and ConfigMap manifests, each with the way from its offsets to the file's.
+"""The policy texts in files, folders and manifests, each with the way from its offsets to the file's.
 
 What is named together is loaded together: a policy imports the libraries of every file, overlays reach every policy.
 
-A folder stands for its `*.policy` files and for its YAML and JSON manifests with ConfigMaps that hold policies
-(data keys `*.policy`). A manifest is data from outside: no aliases, no anchors, no tags, bounded size and depth.
+A folder stands for its `*.policy` files and for its YAML and JSON manifests of ConfigMaps that hold policies (data keys
+`*.policy`) and of SchedulingPolicies. A manifest is data from outside: no aliases, no anchors, no tags, bounded size
+and depth.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def sandbox(
 ) -> None:
     """Run a small cluster without machines, until Ctrl-C, and write a kubeconfig for your own kubectl.
 
-    Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
-    a schedulerName are placed as kube-scheduler would.
+    Policies come from --policy, and in kube-system from SchedulingPolicies and from ConfigMaps labelled
+    policyengine.io/policy=true. Pods without a schedulerName are placed as kube-scheduler would.
     """
     from policyengine.kube.config import process
 

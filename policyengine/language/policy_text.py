@@ -24,9 +24,9 @@ class PolicyText:
     folded: bool = False
     """The lines do not stand in the manifest one by one: everything points at the text's beginning."""
     holder: int = 0
-    """Where in `shown` the ConfigMap begins that holds the text: those of one are loaded together."""
+    """Where in `shown` the object begins that holds the text: those of one are loaded together."""
     params: PolicyText | None = None
-    """The `params.yaml` of that ConfigMap."""
+    """The values of params of that object, as YAML."""
 
     def placed(self, diagnostic: Diagnostic) -> Diagnostic:
         """The finding at its place in the file."""

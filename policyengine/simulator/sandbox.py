@@ -12,12 +12,16 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+import yaml
+
 from policyengine import regular_file
 from policyengine.clock import Clock, SystemClock
+from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.policies.compiling import compile_at_once
@@ -32,6 +36,7 @@ from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.real_server import connect, real_server
 
 Kind = Literal["embedded", "envtest"]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTER = "policyengine-sandbox"
 _LARGEST_KUBECONFIG = 16 << 20
 """The name of the cluster, user and context in its kubeconfig."""
@@ -86,10 +91,13 @@ async def sandbox(
 ) -> AsyncIterator[Sandbox]:
     """Nodes, kubelet, controllers and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
 
+    SchedulingPolicies are served.
+
     `default-scheduler` is served by the in-tree plugins unless a policy takes it, because nobody else would.
     """
     clock = clock or SystemClock()
     transport = running.connect()
+    await _define_scheduling_policies(transport, clock)
     for number in range(1, nodes + 1):
         await create(transport, "/api/v1/nodes", node(f"node-{number}", ZONES[(number - 1) % len(ZONES)]))
     default = default_profile()
@@ -114,6 +122,26 @@ async def sandbox(
         await asyncio.gather(*others, return_exceptions=True)
         await client.close()
         await transport.close()
+
+
+async def _define_scheduling_policies(transport: Transport, clock: Clock) -> None:
+    """Create their definition, and wait until they are served: a real server takes a second."""
+    await create(transport, CRDS, _definition())
+    for _ in range(100):
+        response = await transport.request("GET", SCHEDULING_POLICIES.path(), timeout=30.0)
+        await response.read()
+        await response.close()
+        if response.status == HTTPStatus.OK:
+            return
+        await clock.sleep(0.1)
+
+
+def _definition() -> dict[str, Any]:
+    here = Path(__file__).resolve().parent
+    packed = here / "schedulingpolicies.yaml"  # in a wheel; a checkout has it where it is applied from
+    path = packed if packed.is_file() else here.parent.parent / "deploy" / "base" / packed.name
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
 
 
 async def create(transport: Transport, path: str, item: Mapping[str, Any]) -> dict[str, Any]:

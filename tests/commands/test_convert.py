@@ -4,6 +4,11 @@ from pathlib import Path
 
 import yaml
 
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import ConfigMap, SchedulingPolicy
+from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.config_map import ConfigMapSource
+from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from tests.commands.process import policyengine
 
 CONFIGURATION = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -79,3 +84,42 @@ def test_extenders_of_either_form_become_the_configuration_of_run_with_all_they_
     (tmp_path / "c.yaml").write_text("extenders: [{urlPrefix: nowhere}]")
     ended = policyengine("convert", "--to", "run", tmp_path / "c.yaml")
     assert ended.code == 2 and "`extenders.0.urlPrefix`" in ended.err
+
+
+CANARY = """kind: ConfigMap
+metadata:
+  name: next
+  namespace: policies
+  labels: {policyengine.io/policy: "true"}
+  annotations:
+    policyengine.io/mode: canary
+    policyengine.io/canary-percent: "5"
+    policyengine.io/canary-namespaces: stage in (test, trial), !critical
+    policyengine.io/budget: "{unschedulable: 5%, window: 10m, least: 7}"
+data:
+  a.policy: |
+    policy "a" {
+      param most: int = 1
+    }
+  params.yaml: "most: 3"
+"""
+
+
+def test_a_config_map_becomes_a_scheduling_policy_that_means_the_same(tmp_path: Path) -> None:
+    (tmp_path / "cm.yaml").write_text(CANARY)
+    ended = policyengine("convert", "--to", "scheduling-policy", tmp_path / "cm.yaml")
+    assert ended.code == 0 and "    a.policy: |\n      policy" in ended.out
+    item = yaml.safe_load(ended.out)
+    before = ConfigMapSource(decode(ConfigMap, yaml.safe_load(CANARY)))
+    after = SchedulingPolicySource(decode(SchedulingPolicy, item))
+    assert after.settings == before.settings and after.settings is not None
+    assert compiled(after.texts).profiles[0].policy_hash == compiled(before.texts).profiles[0].policy_hash
+    assert after.key == ("policies", "next", "SchedulingPolicy")
+    (tmp_path / "sp.yaml").write_text(ended.out)
+    assert policyengine("lint", tmp_path / "sp.yaml").code == policyengine("lint", tmp_path / "cm.yaml").code
+    (tmp_path / "p.policy").write_text('policy "p" {}\n')
+    item = yaml.safe_load(policyengine("convert", "--to", "scheduling-policy", tmp_path / "p.policy").out)
+    assert item["spec"] == {"policies": {"p.policy": 'policy "p" {}\n'}} and item["metadata"]["name"] == "p"
+    (tmp_path / "cm.yaml").write_text(CANARY.replace("5%", "x%"))
+    ended = policyengine("convert", "--to", "scheduling-policy", tmp_path / "cm.yaml")
+    assert ended.code == 2 and "`x%` is no percentage" in ended.err

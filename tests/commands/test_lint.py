@@ -118,6 +118,33 @@ def test_lists_and_several_documents_are_looked_into(tmp_path: Path) -> None:
     assert len(findings(path)) == 2
 
 
+def scheduling_policy(text: str, params: str = "{}", name: str = "policies") -> str:
+    body = "".join(f"      {line}\n" if line else "\n" for line in text.split("\n")[:-1])
+    head = f"apiVersion: policyengine.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {{name: {name}}}\nspec:\n"
+    return f"{head}  params: {params}\n  policies:\n    a.policy: |\n{body}"
+
+
+def test_a_scheduling_policy_is_read_as_a_config_map_is(tmp_path: Path) -> None:
+    text = scheduling_policy(BAD)
+    path = write(tmp_path / "p.yaml", f"{text}---\n{manifest(BAD)}")
+    assert len(findings(path)) == 2
+    (found,) = findings(write(tmp_path / "q.yaml", text))
+    assert text.split("\n")[found["line"] - 1][found["column"] - 1 : found["endColumn"] - 1] == "redy"
+
+
+@pytest.mark.parametrize(
+    "params",
+    ["{most: 10}", "\n    # set here\n    most: 10", "\n\n      most: 10 # too many\n", "{\n  'most':\n    10}"],
+)
+def test_wrong_values_of_its_params_are_found_where_they_are_written(tmp_path: Path, params: str) -> None:
+    text = scheduling_policy(BOUNDED, params)
+    (found,) = [one for one in findings(write(tmp_path / "p.yaml", text)) if one["severity"] == "error"]
+    line = text.split("\n")[found["line"] - 1]
+    assert found["code"] == "PE2901" and line[found["column"] - 1 :].strip("'").startswith("most")
+    good = write(tmp_path / "q.yaml", scheduling_policy(BOUNDED, params.replace("10", "9")))
+    assert "PE2901" not in {one["code"] for one in findings(good)}
+
+
 BOUNDED = """policy "t" {
   /// The most pods of a node.
   param most: int = 5 range [1, 9]

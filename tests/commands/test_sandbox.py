@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.simulator.sandbox import SandboxError, kubeconfig, write_kubeconfig
 from tests.commands.process import ROOT, policyengine
 
@@ -87,6 +88,8 @@ def test_a_sandbox_writes_a_kubeconfig_serves_its_nodes_and_ends_at_ctrl_c(tmp_p
         with urllib.request.urlopen(f"{server}/api/v1/nodes", timeout=10) as answer:
             names = [item["metadata"]["name"] for item in json.load(answer)["items"]]
         assert names == ["node-1", "node-2"]
+        with urllib.request.urlopen(f"{server}{SCHEDULING_POLICIES.path()}", timeout=10) as answer:
+            assert json.load(answer)["items"] == []
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=30)
         assert child.returncode == 0

@@ -94,6 +94,31 @@ def test_what_carries_no_policy_or_goes_away_passes() -> None:
     assert asked(config_map({"p.policy": BROKEN}), "DELETE")["allowed"]
 
 
+def scheduling_policy(text: str, **fields: Any) -> dict[str, Any]:
+    meta = {"name": "c", "namespace": "kube-system"}
+    kind = {"apiVersion": "policyengine.io/v1alpha1", "kind": "SchedulingPolicy"}
+    return {**kind, "metadata": meta, "spec": {"policies": {"p.policy": text}, **fields}}
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (scheduling_policy(GOOD), ""),
+        (scheduling_policy(BROKEN), "line 2, column 29"),
+        (scheduling_policy(FAILING), "line 5, column"),
+        (scheduling_policy(GOOD, params={"nothing": 3}), "`spec.params`: `nothing` is no parameter"),
+        (scheduling_policy(GOOD, mode="Canary"), "a canary needs `spec.canary.namespaceSelector` or"),
+        (scheduling_policy(GOOD, mode="Shadow", budget={"least": "no"}), "`spec.budget`, `least`: `no` is no number"),
+        (scheduling_policy(GOOD, policies={}), "`spec.policies` has no policy"),
+        (scheduling_policy(GOOD, policies={"a.policy": 3}), "spec.policies"),
+    ],
+)
+def test_a_scheduling_policy_is_reviewed_as_a_config_map_is(item: dict[str, Any], message: str) -> None:
+    response = asked(item)
+    assert response["allowed"] is not bool(message)
+    assert message in response.get("status", {}).get("message", "")
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"request": 3}', b'{"request": {"uid": "u"}}', b"\xff"])
 def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
     with pytest.raises(NoReview):
@@ -116,7 +141,7 @@ values = st.recursive(
 @given(item=values)
 def test_no_object_brings_it_down(item: Any) -> None:
     labelled = {"kind": "ConfigMap", "metadata": {"labels": {"policyengine.io/policy": "true"}}, "data": item}
-    for one in (item, labelled):
+    for one in (item, labelled, {"kind": "SchedulingPolicy", "spec": item}):
         assert isinstance(asked(one)["allowed"], bool)
 
 

@@ -228,6 +228,28 @@ async def test_a_stranger_who_edits_a_status_wins_nothing_and_keeps_nobody_busy(
     await world.settle(5)
 
 
+def test_of_two_replicas_the_leader_writes_and_its_successor_finds_nothing_to_say() -> None:
+    async def scene(world: World) -> None:
+        await world.call("POST", CRDS, CRD)
+        await two_nodes(world)
+        await asyncio.sleep(3)
+        world.start("scheduler-b")
+        await asyncio.sleep(3)
+        await policy(world, "pin", N1, seconds=5)
+        assert len(written(world)) == 1
+        found = await status(world, "pin")
+        await world.replicas[0].kill()
+        await asyncio.sleep(60)
+        assert world.replicas[1].leads and await status(world, "pin") == found
+        assert len(written(world)) == 1
+        serves(world, N1)
+        await world.pod("p", scheduler="pinned")
+        await world.settle(10)
+
+    objections, world = play(scene, elects=True)
+    assert not objections, f"{objections}\n{world.timeline()}"
+
+
 @served
 async def test_a_spec_that_flaps_ten_times_a_second_is_compiled_and_written_ever_more_seldom(world: World) -> None:
     await policy(world, "pin", N1, seconds=0)

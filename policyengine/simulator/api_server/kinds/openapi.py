@@ -167,7 +167,9 @@ def _operation(kind: Kind, action: str, sub: Subresource | None) -> dict[str, Js
     if action in ("create", "update"):
         out["requestBody"] = {"content": content, "required": True}
     if action == "patch":
-        patch: dict[str, Json] = {name: {"schema": {"type": "object"}} for name in PATCH_TYPES}
+        # Nobody knows by which keys the lists of a custom resource merge, so kubectl apply is not to merge them.
+        types = [name for name in PATCH_TYPES if kind.custom is None or "strategic" not in name]
+        patch: dict[str, Json] = {name: {"schema": {"type": "object"}} for name in types}
         out["requestBody"] = {"content": patch, "required": True}
     if action in ("create", "update", "patch"):
         names = ("dryRun", "fieldManager", "fieldValidation", *(("force",) if action == "patch" else ()))

@@ -3,6 +3,7 @@
 A cell is a function of the object, the time and the arguments `kinds/schemas/columns.txt` gives it there.
 """
 
+import re
 from collections.abc import Callable
 
 from policyengine.simulator.api_server.scalars import parse_seconds
@@ -22,6 +23,7 @@ SPANS = (
     (2 * YEAR, DAY, "d", 0, ""),
     (8 * YEAR, YEAR, "y", DAY, "d"),
 )
+FILTER = re.compile(r'(.*)\[\?\(@\.(\w+) *== *["\']([^"\']*)["\']\)\](.*)')
 ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
 
@@ -44,8 +46,12 @@ def elapsed(stamp: Json, now: float) -> str:
 
 
 def jsonpath(obj: Json, path: str) -> Json:
-    """The value at a simple JSONPath (`.spec.x`, `.status.conditions[0].type`, `["a.b"]`); None for none."""
+    """The value at a simple JSONPath (`.spec.x`, `.status.conditions[0].type`, `["a.b"]`); None for none. A filter
+    (`[?(@.type=="Ready")]`) gives the first that it holds for."""
     value = obj
+    if filtered := FILTER.fullmatch(path):
+        before, name, wanted, path = filtered.groups()
+        value = next((one for one in objects(jsonpath(obj, before)) if one.get(name) == wanted), None)
     for step in path.replace("[", ".[").split("."):
         bare = step.strip("[]'\"")
         if isinstance(value, dict) and step:

@@ -167,6 +167,8 @@ GENERIC = "generic"
 
 def _field(obj: Object, now: float, path: str, empty: Json) -> Json:
     value = jsonpath(obj, path)
+    if isinstance(value, list | dict):
+        return encode(value).decode()
     return empty if value in (None, "") else value
 
 
