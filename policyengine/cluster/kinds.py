@@ -1,7 +1,7 @@
 """The kinds of objects that scheduling reads: one row each says all that informers, dumps, rights and docs need.
 
-A kind is added by its struct, its row here, its right in `deploy/base/rbac.yaml` and the chart, and its word in
-docs/explain.md; tests hold the last two against this table. It is listed and watched once a plugin names it.
+A kind is added by its struct, its row here, and its word in docs/explain.md; `python -m deploy.rights` gives the
+scheduler the right to it. It is listed and watched once a plugin names it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Kind(Generic[T]):
     """What `ClusterEvent`s call it; None if no plugin waits for its changes."""
     is_dumped: bool = True
     """Whether a dump has a list of it; otherwise only a `List` has such objects."""
-    patched: str | None = None
-    """The subresource that a scheduler patches, "" for the object itself; None if it patches nothing."""
+    patched: tuple[str, ...] = ()
+    """The subresources that a scheduler patches, "" for the object itself."""
     holds_decisions: bool = False
     """Whether a scheduler's decisions stand in it: a new leader catches up with it before it decides."""
     field_selector: str = ""
@@ -102,7 +102,7 @@ PODS = Kind(
     "pods",
     Pod,
     event=Resource.POD,
-    patched="status",
+    patched=("status",),
     holds_decisions=True,
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
@@ -127,7 +127,7 @@ SCHEDULING_POLICIES = Kind(
     SchedulingPolicy,
     "/apis/policyengine.io/v1alpha1",
     is_dumped=False,
-    patched="status",
+    patched=("status",),
     is_optional=True,
 )
 """Policies as objects of their own."""
@@ -144,7 +144,7 @@ _READ: tuple[Kind[Any], ...] = (
         "persistentVolumeClaims",
         PersistentVolumeClaim,
         event=Resource.PERSISTENT_VOLUME_CLAIM,
-        patched="",
+        patched=("",),
         holds_decisions=True,
     ),
     Kind(
@@ -152,7 +152,7 @@ _READ: tuple[Kind[Any], ...] = (
         "persistentVolumes",
         PersistentVolume,
         event=Resource.PERSISTENT_VOLUME,
-        patched="",
+        patched=("",),
         holds_decisions=True,
     ),
     Kind("StorageClass", "storageClasses", StorageClass, _STORAGE, Resource.STORAGE_CLASS),
@@ -166,14 +166,14 @@ _READ: tuple[Kind[Any], ...] = (
         ResourceClaim,
         _DEVICES,
         Resource.RESOURCE_CLAIM,
-        patched="status",
+        patched=("", "status", "binding"),
         holds_decisions=True,
     ),
     Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE),
     Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS),
 )
 _GROUPS: tuple[Kind[Any], ...] = (
-    Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched="status", is_optional=True),
+    Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched=("status",), is_optional=True),
     Kind(
         "NativePodGroup",
         "podGroups",
@@ -181,7 +181,6 @@ _GROUPS: tuple[Kind[Any], ...] = (
         _NATIVE_GANGS,
         Resource.POD_GROUP,
         False,
-        patched="status",
         is_optional=True,
     ),
 )

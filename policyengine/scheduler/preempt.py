@@ -121,7 +121,8 @@ def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
         served = None if pod is None else core.profile_of(pod)
         queued = None if served is None else served.queue.get(asked.preemptor)
         if served is not None and queued is not None:
-            served.queue.try_again([queued], core.now, "PreemptionFailed", at_least=eviction.not_before)
+            backoff = core.now + served.queue.backoff_q.duration(queued.unschedulable_count)
+            served.queue.try_again([queued], core.now, "PreemptionFailed", at_least=max(eviction.not_before, backoff))
 
 
 def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str) -> None:

@@ -1,4 +1,4 @@
-"""The table of kinds, held against the rights in the manifests, the page about dumps, and itself."""
+"""The table of kinds, held against the page about dumps, and itself."""
 
 import subprocess
 import sys
@@ -8,26 +8,9 @@ import pytest
 
 from policyengine.cluster.events import Resource
 from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS, NODES, PODS, SCHEDULING_POLICIES, STRUCTS, Kind
-from tests.simulator.manifests import grants
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [NODES, PODS, SCHEDULING_POLICIES, *BY_KIND.values()]
-RIGHTS = {(one.group, one.resource, one.verb) for one in grants() if one.account == "policyengine"}
-
-
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.kind)
-def test_the_manifests_grant_what_is_done_with_each_kind(kind: Kind) -> None:  # type: ignore[type-arg]
-    needed = {(kind.group, kind.plural, "list"), (kind.group, kind.plural, "watch")}
-    if kind.patched is not None:
-        needed.add((kind.group, "/".join(filter(None, (kind.plural, kind.patched))), "patch"))
-    assert needed <= RIGHTS
-
-
-def test_the_manifests_grant_no_patch_that_the_table_does_not_have() -> None:
-    written = {(kind.group, kind.plural) for kind in EVERY if kind.patched is not None}
-    others = {("", "configmaps"), ("events.k8s.io", "events"), ("", "events")}
-    patched = {(group, resource.partition("/")[0]) for group, resource, verb in RIGHTS if verb == "patch"}
-    assert patched - others == written
 
 
 @pytest.mark.parametrize("kind", [kind for kind in EVERY if kind.dump_key], ids=lambda kind: kind.kind)

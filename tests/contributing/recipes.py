@@ -178,11 +178,6 @@ KIND_ROW = """\
         Resource.VOLUME_SNAPSHOT,
     ),
 """
-RIGHT = """\
-  - apiGroups: [snapshot.storage.k8s.io]
-    resources: [volumesnapshots]
-    verbs: [get, list, watch]
-"""
 
 CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
     "plugin": {
@@ -218,8 +213,6 @@ CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
             Edit("    VolumeSnapshot,\n", ")\nfrom policyengine.cluster.workload_objects"),
             Edit(KIND_ROW, '    Kind("StorageClass",'),
         ),
-        "deploy/base/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
-        "deploy/chart/files/rules.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
         "docs/explain.md": (Edit("`volumeSnapshots`, ", "`resourceClaims`"),),
     },
 }

@@ -138,7 +138,8 @@ def test_accounts_selectors_and_references_lead_to_what_the_release_has(given: s
     ]
     for selector in selectors:
         assert sum(selector.items() <= pod["metadata"]["labels"].items() for pod in pods) == 1
-    made = {*of_kind("ConfigMap", items), *of_kind("Secret", items), "own", "pages", "mine", "rel-webhook", CA}
+    made = {*of_kind("ConfigMap", items), *of_kind("Secret", items), "own", "pages", "mine", CA}
+    made |= {one["spec"]["secretName"] for one in of_kind("Certificate", items).values()}
     for pod in pods:
         for volume in pod["spec"].get("volumes", ()):
             named = volume.get("configMap", {}).get("name") or volume.get("secret", {}).get("secretName")
@@ -151,12 +152,14 @@ def test_two_releases_share_no_object_and_nothing_is_in_a_namespace_that_nobody_
     names = [{(one["kind"], one["metadata"]["name"]) for one in items} for items in (first, second)]
     assert not names[0] & names[1]
     assert "kube-system" not in yaml.safe_dump_all(first)
-    assert {one["metadata"].get("namespace", "somewhere") for one in first} == {"somewhere"}
+    assert {one["metadata"].get("namespace", "somewhere") for one in first} == {"somewhere", "rel-policies"}
+    assert set(of_kind("Namespace", first)) == {"rel-policies"}
 
 
 @needs_helm
 def test_what_the_configuration_names_elsewhere_is_there() -> None:
     items = rendered("namespaces of their own")
+    assert not of_kind("Namespace", items) and not of_kind("ResourceQuota", items), "they are not ours to make"
     roles = of_kind("Role", items)
     assert roles["rel-policies"]["metadata"]["namespace"] == "team-policies"
     assert roles["rel-lease"]["metadata"]["namespace"] == "leases"
@@ -171,6 +174,31 @@ def test_the_configuration_is_one(given: str) -> None:
     config_map = of_kind("ConfigMap", rendered(given))["rel-configuration"]
     lease = read(config_map["data"]["config.yaml"], "config.yaml").lease
     assert lease is not None
+
+
+@needs_helm
+def test_policies_have_a_namespace_of_their_own_that_holds_so_many_and_that_the_webhook_is_asked_about() -> None:
+    items = rendered("everything")
+    (quota,) = of_kind("ResourceQuota", items).values()
+    assert quota["metadata"]["namespace"] == "rel-policies"
+    assert quota["spec"]["hard"] == {"count/configmaps": "100", "count/schedulingpolicies.policyengine.io": "100"}
+    for hook in of_kind("ValidatingWebhookConfiguration", items)["rel-webhook"]["webhooks"]:
+        assert hook["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "rel-policies"}
+    config = yaml.safe_load(of_kind("ConfigMap", items)["rel-configuration"]["data"]["config.yaml"])
+    assert config["policies"]["namespace"] == "rel-policies"
+    assert of_kind("Role", items)["rel-policies"]["metadata"]["namespace"] == "rel-policies"
+
+
+@needs_helm
+def test_a_network_policy_says_of_every_pod_who_calls_it() -> None:
+    items = rendered("everything")
+    found = of_kind("NetworkPolicy", items)
+    assert set(found) == set(of_kind("Deployment", items))
+    assert {name for name, one in found.items() if "ingress" not in one["spec"]} == {"rel-annotator", "rel-rewards"}
+    monitoring = VALUES["networkPolicy"]["from"]
+    assert found["rel"]["spec"]["ingress"][0]["from"] == monitoring
+    assert found["rel-extender"]["spec"]["ingress"][0]["from"] == [*EVERYTHING["extender"]["from"], *monitoring]
+    assert "from" not in found["rel-webhook"]["spec"]["ingress"][0], "the API server has no label"
 
 
 @needs_helm
@@ -189,19 +217,24 @@ def test_policies_and_files_arrive_as_they_were_given() -> None:
 
 @needs_helm
 def test_the_rights_are_those_of_the_manifests_with_the_releases_names() -> None:
-    written: dict[tuple[str, str], Any] = {}
+    written: dict[tuple[str, ...], Any] = {}
     for path in ("base/rbac.yaml", "overlays/webhook/rbac.yaml", "overlays/as-extender/rbac.yaml", "annotator.yaml"):
         for one in documents(DEPLOY / path):
             if "rules" in one:
-                written[one["kind"], one["metadata"]["name"]] = one["rules"]
+                meta = one["metadata"]
+                where = (meta["namespace"],) if "namespace" in meta else ()
+                written[one["kind"], meta["name"], *where] = one["rules"]
     items = rendered("everything")
     cluster, local = of_kind("ClusterRole", items), of_kind("Role", items)
     for name, one in cluster.items():
         assert plain(one["rules"]) == plain(written["ClusterRole", name.replace("rel", "policyengine", 1)]), name
-    ours = [*local["rel-policies"]["rules"], *local["rel-lease"]["rules"]]
-    assert plain(ours) == plain(written["Role", "policyengine"])
-    for part in ("rewards", "webhook"):
-        assert plain(local[f"rel-{part}"]["rules"]) == plain(written["Role", f"policyengine-{part}"])
+    for name, there in (
+        ("rel-policies", ("policyengine", "policyengine-policies")),
+        ("rel-lease", ("policyengine", "kube-system")),
+        ("rel-rewards", ("policyengine-rewards", "kube-system")),
+        ("rel-webhook", ("policyengine-webhook", "kube-system")),
+    ):
+        assert plain(local[name]["rules"]) == plain(written["Role", *there])
     metrics = of_kind("ClusterRole", rendered("nodes by metrics.k8s.io"))["rel-annotator"]["rules"]
     assert metrics == [
         *written["ClusterRole", "policyengine-annotator"],
@@ -247,6 +280,7 @@ def test_the_values_fit_the_schema_and_every_value_is_in_it() -> None:
         ("policies", {"Bad Name": 'policy "x" {}'}),
         ("policies", {"x": ""}),
         ("rbac.preemption", "yes"),
+        ("policyQuota", "many"),
         ("rewards.replicas", 0),
         ("webhook.failurePolicy", "Sometimes"),
         ("extender.policies", {"x": 1}),

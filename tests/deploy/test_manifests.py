@@ -133,6 +133,18 @@ def test_an_overlay_builds_valid_objects(overlay: str) -> None:
     assert len(set(names)) == len(names)
 
 
+@needs_kubectl
+@pytest.mark.parametrize("overlay", [one for one in OVERLAYS if one != "agents"])
+def test_a_network_policy_says_of_every_pod_who_calls_it(overlay: str) -> None:
+    items = [one for one in yaml.safe_load_all(built(overlay)) if one]
+    policies = [one["spec"]["podSelector"] for one in items if one["kind"] == "NetworkPolicy"]
+    assert [
+        one["spec"]["selector"]
+        for one in items
+        if one["kind"] == "Deployment" and one["spec"]["selector"] not in policies
+    ] == []
+
+
 def _env() -> dict[str, str]:
     import sys
 

@@ -19,6 +19,8 @@ from tests.e2e.account import ADMIN, BY_TOKEN, REFUSED
 
 HERE = Path(__file__).resolve().parent
 WAIT = "--timeout=60s"
+POLICIES = "policyengine-policies"
+"""The namespace that `deploy/` gives policies."""
 
 
 class Kubectl:
@@ -103,7 +105,7 @@ def served(kind: str, folder: Path, nodes: int = 2, refused: Collection[str] = (
 def scheduler(kubeconfig: Path, *arguments: str, credentials: str = BY_TOKEN) -> Iterator[subprocess.Popen[str]]:
     """`policyengine run` on the cluster of an administrator's kubeconfig, as the scheduler's own account."""
     own = kubeconfig.with_name(credentials)
-    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={own}", *arguments)
+    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={own}", f"-n={POLICIES}", *arguments)
     with process(*run, until="scheduling on") as child:
         yield child
 
@@ -122,6 +124,6 @@ def policy_map(name: str, text: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": "kube-system", "labels": {"policyengine.io/policy": "true"}},
+        "metadata": {"name": name, "namespace": POLICIES, "labels": {"policyengine.io/policy": "true"}},
         "data": {"main.policy": text},
     }

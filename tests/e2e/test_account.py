@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.deploy import rights as m
 from tests.e2e.account import BY_CERTIFICATE, SCHEDULER
 from tests.e2e.cluster import Kubectl, pod, scheduler, served
-from tests.simulator import manifests as m
 
 POLICY = str(Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster import Kubectl, pod, policy_map, scheduler, served
+from tests.e2e.cluster import POLICIES, Kubectl, pod, policy_map, scheduler, served
 
 POLICY = str(Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy")
 PIN = """policy "pin" {{
@@ -44,13 +44,13 @@ def kubectl(cluster: Path) -> Iterator[Kubectl]:
     found("create", "namespace", namespace)
     yield found
     found("delete", "pods", "--all", "--wait=false")
-    found("delete", "configmaps", "-n", "kube-system", "-l", "policyengine.io/policy=true")
+    found("delete", "configmaps", "-n", POLICIES, "-l", "policyengine.io/policy=true")
 
 
 def status_of(kubectl: Kubectl, name: str, state: str) -> dict[str, Any]:
-    kubectl("wait", "-n", "kube-system", f"configmap/{name}", f"--for={STATUS}", "--timeout=60s")
+    kubectl("wait", "-n", POLICIES, f"configmap/{name}", f"--for={STATUS}", "--timeout=60s")
     for _ in range(100):
-        found: dict[str, Any] = json.loads(kubectl("get", "-n", "kube-system", "configmap", name, "-o", STATUS))
+        found: dict[str, Any] = json.loads(kubectl("get", "-n", POLICIES, "configmap", name, "-o", STATUS))
         if found["state"] == state:
             return found
     raise AssertionError(f"{name} never became {state}: {found}")
@@ -127,8 +127,8 @@ def test_of_two_policies_for_one_scheduler_the_older_serves(cluster: Path, kubec
         status_of(kubectl, "aa", "accepted")
         kubectl.apply(policy_map("bb", PIN.format(scheduler="rival", node="node-2")))
         rejected = status_of(kubectl, "bb", "rejected")
-        assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `kube-system/aa`"
-        kubectl("delete", "-n", "kube-system", "configmap", "aa")
+        assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `policyengine-policies/aa`"
+        kubectl("delete", "-n", POLICIES, "configmap", "aa")
         status_of(kubectl, "bb", "accepted")
         kubectl.apply(pod("p", scheduler_name="rival"))
         kubectl.until("pod/p", "jsonpath={.spec.nodeName}=node-2")

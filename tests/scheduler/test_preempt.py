@@ -163,6 +163,7 @@ def test_a_deletion_that_fails_has_the_pod_try_again_after_its_backoff(retry_aft
     due = driver.state.next_wakeup()
     assert due is not None
     assert due >= driver.now + retry_after
+    assert victims(driver.cycle()) == [], "and not early, though nothing else is to do"
     driver.until_wakeup()
     assert victims(driver.cycle()) == ["low"]
 

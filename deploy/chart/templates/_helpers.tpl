@@ -19,7 +19,7 @@ labels:
 
 {{/* The scheduler's configuration: what the release says, over what follows from its name and namespace. */}}
 {{- define "policyengine.configuration" -}}
-{{- $ours := dict "policies" (dict "namespace" .Release.Namespace) }}
+{{- $ours := dict "policies" (dict "namespace" (printf "%s-policies" .Release.Name)) }}
 {{- $lease := dict "resourceName" .Release.Name "resourceNamespace" .Release.Namespace }}
 {{- $_ := set $ours "leaderElection" $lease }}
 {{- if .Values.tlsSecret }}
@@ -127,7 +127,7 @@ spec:
       {{- end }}
 {{- end }}
 
-{{/* What a part needs beside its Deployment: a budget where it has replicas, and who may reach its port. */}}
+{{/* What a part needs beside its Deployment: a budget where it has replicas, and who may reach its port, if it has one. */}}
 {{- define "policyengine.around" -}}
 {{- if and .root.Values.podDisruptionBudget.enabled (gt (int .values.replicas) 1) }}
 ---
@@ -157,6 +157,7 @@ spec:
     - name: {{ .port.name }}
       port: {{ .servicePort | default .port.containerPort }}
       targetPort: {{ .port.name }}
+{{- end }}
 {{- if .root.Values.networkPolicy.enabled }}
 ---
 apiVersion: networking.k8s.io/v1
@@ -168,6 +169,7 @@ spec:
     matchLabels:
       {{- include "policyengine.selector" . | nindent 6 }}
   policyTypes: [Ingress]
+  {{- if .port }}
   ingress:
     - ports:
         - port: {{ .port.name }}
@@ -175,7 +177,7 @@ spec:
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-{{- end }}
+  {{- end }}
 {{- end }}
 {{- end }}
 

@@ -57,7 +57,8 @@ class BackoffQueue:
         """Add the pod, or bring its place up to date; `order` is its key in the active queue."""
         self.discard(pod.uid)
         expiry = self.expiry(pod)
-        (self.refusals if pod.unschedulable_plugins else self._errors).push(pod, (expiry, order))
+        may_be_early = pod.unschedulable_plugins and not pod.not_before
+        (self.refusals if may_be_early else self._errors).push(pod, (expiry, order))
         self.earliest = min(self.earliest, expiry)
 
     def pop_expired(self, now: float) -> QueuedPod | None:

@@ -25,8 +25,8 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
+from tests.deploy.rights import apply, manifests
 from tests.kube.virtual_time import VirtualClock, run
-from tests.simulator.manifests import apply, manifests
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = Path(__file__).resolve().parents[3] / "policies" / "rewards.policy"
