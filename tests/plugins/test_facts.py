@@ -37,10 +37,16 @@ def test_every_plugin_is_named_in_a_test(name: str) -> None:
     assert any(name in text for text in texts)
 
 
-def test_lint_imports_nothing_that_takes_long() -> None:
-    code = (
-        "import sys, policyengine.commands.lint_files, policyengine.commands.lint_formats\n"
-        "print(*sorted({'numpy', 'aiohttp', 'kubernetes', 'yaml', 'jsonschema'}"
-        " & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        (
+            "policyengine.commands.lint_files, policyengine.commands.lint_formats",
+            {"numpy", "aiohttp", "kubernetes", "yaml", "jsonschema"},
+        ),
+        ("policyengine.simulator.sandbox, policyengine.kube.policies.proof_process", {"kubernetes", "jsonschema"}),
+    ],
+)
+def test_lint_a_server_and_a_proof_import_nothing_that_takes_long(modules: str, slow: set[str]) -> None:
+    code = f"import sys, {modules}\nprint(*sorted({slow} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"

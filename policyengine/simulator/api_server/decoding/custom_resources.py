@@ -4,12 +4,13 @@ Decoding prunes fields the schema does not know (unless it preserves them), fill
 rules in CEL too (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, cast
-
-import jsonschema
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.simulator.api_server.decoding.codec import Decoder, json_kind
@@ -18,6 +19,9 @@ from policyengine.simulator.api_server.kinds.schema import struct
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.store import Object, child, objects
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
@@ -81,27 +85,30 @@ LIMITS = {
 """What the real server says of a value that breaks a rule of its schema."""
 
 
-def _type(validator: Any, wanted: str, value: Json, schema: Object) -> Iterator[jsonschema.ValidationError]:
-    """Null is taken where the schema says so, as OpenAPI has it."""
-    if not (value is None and schema.get("nullable")) and not validator.is_type(value, wanted):
-        yield jsonschema.ValidationError("")
+@cache
+def _validator() -> Any:
+    """OpenAPI 3.0 schemas are those of draft 4."""
+    # Imported here: few clusters hold custom resources, and jsonschema takes long to load.
+    from jsonschema import Draft4Validator, ValidationError, validators
 
+    def type_(validator: Any, wanted: str, value: Json, schema: Object) -> Iterator[ValidationError]:
+        """Null is taken where the schema says so, as OpenAPI has it."""
+        if not (value is None and schema.get("nullable")) and not validator.is_type(value, wanted):
+            yield ValidationError("")
 
-def _pattern(validator: Any, pattern: str, value: Json, schema: Object) -> Iterator[jsonschema.ValidationError]:
-    """What Python cannot read of Go's expressions holds for every text."""
-    with suppress(re.error):
-        if isinstance(value, str) and not re.search(pattern, value):
-            yield jsonschema.ValidationError("")
+    def pattern(validator: Any, wanted: str, value: Json, schema: Object) -> Iterator[ValidationError]:
+        """What Python cannot read of Go's expressions holds for every text."""
+        with suppress(re.error):
+            if isinstance(value, str) and not re.search(wanted, value):
+                yield ValidationError("")
 
-
-# OpenAPI 3.0 schemas are those of draft 4.
-_Validator = jsonschema.validators.extend(jsonschema.Draft4Validator, {"type": _type, "pattern": _pattern})
+    return validators.extend(Draft4Validator, {"type": type_, "pattern": pattern})
 
 
 def validate_custom(obj: Object, kind: Kind) -> list[Cause]:
     """What is wrong with a custom resource by its schema."""
     rest = {k: v for k, v in obj.items() if k != "metadata"}
-    errors = _Validator(kind.custom_schema).iter_errors(rest)
+    errors = _validator()(kind.custom_schema).iter_errors(rest)
     causes = list(dict.fromkeys(cause for error in errors for cause in _causes(error)))
     # As the real server does, rules are asked about objects alone that their schema takes.
     return causes or list(_rule_causes(rest, kind.custom_schema, ""))
@@ -131,7 +138,7 @@ def _holds(rule: str, value: Json) -> bool:
         return False
 
 
-def _causes(error: jsonschema.ValidationError) -> Iterator[Cause]:
+def _causes(error: ValidationError) -> Iterator[Cause]:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
     rule, value, at = error.validator, cast(Json, error.instance), path or "<nil>"
     limit = cast(Any, error.validator_value)
