@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Collection
@@ -29,6 +30,8 @@ PROBES = ("/healthz", "/livez", "/readyz")
 BELIEVED = 10.0
 """Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""
 KNOWN = 1024
+REVIEWS = 8
+"""Reviews under way at once, so that tokens made up by the thousand take no connection from the bindings."""
 _BEARER = re.compile(r"bearer +([-\w.~+/]+=*) *", re.ASCII | re.IGNORECASE)
 """An Authorization header with a token (RFC 6750)."""
 _TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -55,13 +58,15 @@ class Reviewer:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: TTLCache[bytes, AccessRefused | None] = TTLCache(KNOWN, BELIEVED)
+        self._turns = asyncio.Semaphore(REVIEWS)
 
     async def check(self, token: str, verb: str, path: str) -> None:
         """Return if the token's owner has the right. Raises `AccessRefused`."""
         key = hashlib.sha256("\0".join((token, verb, path)).encode()).digest()
         if key not in self._known:
             try:
-                self._known[key] = await self._refusal(token, verb, path)
+                async with self._turns:
+                    self._known[key] = await self._refusal(token, verb, path)
             except (ApiError, ConnectionFailed) as error:
                 raise AccessRefused(503, f"the API server cannot be asked who you are: {error}") from None
         refusal = self._known.get(key)

@@ -6,7 +6,6 @@ otherwise; what a policy or a pod holds that may be secret (annotations, environ
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -14,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, get_ident
 from typing import Any
 
 from aiohttp import web
@@ -25,6 +23,7 @@ from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
+from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable
 from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listening
@@ -37,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN = 1.0
 """Seconds that requests under way are given at the end."""
+MAX_BODY = 1024
+"""Bytes of a body, and of all in hand."""
 PATIENCE = 30.0
 """Seconds for which a watch may fail before what is known counts as stale."""
 
@@ -60,9 +61,10 @@ class Endpoints:
         self.certificate = _certificate(configuration["endpoints"])
         self._client = client
         self.reviewer = reviewer
+        self._bodies = Bodies(MAX_BODY, MAX_BODY)
         self._comparing = self._profiling = False
         alive, ready = health_checks(scheduler, clock)
-        self.application = web.Application(client_max_size=1024)
+        self.application = web.Application()
         pages: dict[str, Handler] = {
             "/metrics": MetricsPage(self.certificate, metrics).page,
             "/healthz": self._verdict(alive),
@@ -115,13 +117,12 @@ class Endpoints:
             return web.Response(status=400, text=f"seconds must be a whole number from 1 to {LONGEST}\n")
         if self._profiling:
             return web.Response(status=429, text="a profile is under way\n")
-        self._profiling, stop = True, Event()
+        self._profiling = True
         try:
-            return web.Response(text=await asyncio.to_thread(cpu_profile, get_ident(), int(asked), stop))
+            return web.Response(text=await cpu_profile(int(asked)))
         except NoProfile as error:
             return web.Response(status=501, text=f"{error}\n")
         finally:
-            stop.set()
             self._profiling = False
 
     async def _level(self, request: web.Request) -> web.Response:
@@ -129,7 +130,10 @@ class Endpoints:
 
     async def _set_level(self, request: web.Request) -> web.Response:
         try:
-            level = process.set_level((await request.read()).decode("ascii", "replace"))
+            async with self._bodies.read(request) as body:
+                level = process.set_level(body.decode("ascii", "replace"))
+        except BodyRefused as error:
+            return web.Response(status=error.status, text=f"{error}\n")
         except ValueError as error:
             return web.Response(status=400, text=f"{error}\n")
         logger.warning("the log level is `%s` now: PUT /debug/flags/v", level)

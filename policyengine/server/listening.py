@@ -11,14 +11,16 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from aiohttp import StreamReader, web
 from aiohttp.http import HttpProcessingError
+from yarl import URL
 
 from policyengine.server.callers import Callers, Handler, Reviewer, is_probe
 from policyengine.server.certificate import ServingCertificate
@@ -70,6 +72,7 @@ async def listening(
     await runner.setup()
     server, loop = runner.server, asyncio.get_running_loop()
     assert server is not None
+    server.request_factory = partial(_request, server.request_factory)
     handshake = patience.first_byte if tls is not None else None
     try:
         try:
@@ -96,6 +99,11 @@ async def listening(
         await runner.cleanup()
 
 
+def _request(make: Callable[..., web.BaseRequest], message: Any, *rest: Any) -> web.BaseRequest:
+    """A request. aiohttp's parser takes a `CONNECT` to nobody for one without a URL, on which its handler would die."""
+    return make(message if message.url is not None else message._replace(url=URL("/")), *rest)
+
+
 def _reason(error: OSError) -> str:
     """Why a port cannot be had; asyncio tells the address before it, which is said already."""
     return (error.strerror or str(error)).rpartition("): ")[2].lower()
@@ -117,7 +125,7 @@ class _Connection(web.RequestHandler):
     __slots__ = ("_places", "body", "peer", "phase", "since")
 
     def __init__(self, server: web.Server, places: _Places, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(server, loop=loop, access_log=None, lingering_time=LINGERING)  # type: ignore[arg-type]  # no log
+        super().__init__(server, loop=loop, access_log=None, lingering_time=LINGERING, auto_decompress=False)  # type: ignore[arg-type]  # no log
         self._places = places
         self.peer = ""
         self.body: StreamReader | None = None

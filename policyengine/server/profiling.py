@@ -1,8 +1,8 @@
 """A CPU profile of the thread that schedules, as folded stacks: what it did while it used the processor.
 
 Rules:
-1. Another thread looks at the stack `LOOKS` times a second, and counts the CPU time that the scheduling thread has used
-   since the look before. What waits counts for nothing.
+1. The kernel's timer of CPU time interrupts the thread `LOOKS` times a second of it, and the stack that was interrupted
+   counts. What waits counts for nothing, and no thread has to get a turn to look.
 2. A line is a stack, outermost function first, and its microseconds: `a.main;b.work;c.add 12000`. flamegraph.pl,
    inferno and speedscope.app draw it.
 3. Nothing is done, and nothing costs, while nobody asks.
@@ -10,34 +10,35 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
-import time
 from collections import Counter
-from threading import Event
 from types import FrameType
 
-LOOKS = 100.0
-"""A second."""
+LOOKS = 100
+"""In a second of CPU time."""
 SECONDS, LONGEST = 30, 60
 """Unless it is said, as in Go's pprof; and at most."""
 
 
 class NoProfile(Exception):
-    """The system cannot tell what CPU time a thread has used."""
+    """The system has no timer of CPU time."""
 
 
-def cpu_profile(thread: int, seconds: float, stop: Event) -> str:
-    """The profile of a thread that lives on, after so many seconds, or when `stop` is set. Raises `NoProfile`."""
-    if sys.platform != "linux":
-        raise NoProfile("a CPU profile needs Linux")
-    clock = time.pthread_getcpuclockid(thread)
+async def cpu_profile(seconds: float) -> str:
+    """The profile of the main thread, whose event loop this is, after so many seconds. Raises `NoProfile`."""
+    if sys.platform == "win32":
+        raise NoProfile("there is no CPU profile on Windows")
     found: Counter[str] = Counter()
-    until, before = time.monotonic() + seconds, time.clock_gettime_ns(clock)
-    while time.monotonic() < until and not stop.wait(1 / LOOKS):
-        stack, now = folded(sys._current_frames().get(thread)), time.clock_gettime_ns(clock)
-        found[stack] += now - before
-        before = now
-    return "".join(f"{stack} {spent // 1000}\n" for stack, spent in found.most_common() if spent >= 1000)
+    signal.signal(signal.SIGPROF, lambda _, frame: found.update([folded(frame)]))
+    signal.setitimer(signal.ITIMER_PROF, 1 / LOOKS, 1 / LOOKS)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, lambda _, frame: None)  # by default one that comes late would end the process
+    return "".join(f"{stack} {looks * 1_000_000 // LOOKS}\n" for stack, looks in found.most_common())
 
 
 def folded(frame: FrameType | None) -> str:

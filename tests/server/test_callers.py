@@ -1,24 +1,27 @@
 """Who may ask a port: by client certificate or token; refused before the body, whatever the path looks like."""
 
 import asyncio
+import gzip
 import shutil
 import ssl
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Client
 from policyengine.policy_compiler import compile_policy
 from policyengine.server import certificate
-from policyengine.server.callers import PROBES, Reviewer
+from policyengine.server.bodies import Bodies, BodyRefused
+from policyengine.server.callers import PROBES, REVIEWS, AccessRefused, Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable
 from policyengine.server.extender.app import serve as serve_extender
 from policyengine.server.listening import listening
@@ -170,11 +173,20 @@ async def test_a_certificate_or_a_token_will_do_and_rights_are_asked_for_by_the_
         assert await asked(port, "/page", cast.client()) == (401, "show a client certificate or a bearer token\n")
 
 
-PIECES = "/ // /./ /../ %2f %2F %00 \\ ; ? # http://a * : @ healthz /healthz /readyz debug /metrics filter %68 \x80 { %"
-TARGETS = st.lists(st.sampled_from([*PIECES.split(" "), " "]), max_size=6).map("".join)
-METHODS = st.sampled_from(["GET", "HEAD", "OPTIONS", "PUT", "POST", "TRACE", "CONNECT", "PRI", "get", "X" * 40])
-VERSIONS = st.sampled_from(["HTTP/1.0", "HTTP/1.1", "HTTP/1.1\r\nHost:", "HTTP/1.1\r\nHost: a", "HTTP/2.0", "", "a"])
-HEADERS = st.sampled_from(
+PIECES = "/ // /./ /../ %2f %2F %00 ; ? # : @ healthz /healthz /readyz debug /metrics filter %68 %ff { % \x80"
+ABSOLUTE = ["", "", "", "http://a", "http://healthz", "//a", "*", "\\", " "]
+TARGETS = st.builds(
+    lambda where, path: where + "".join(path),
+    st.sampled_from(ABSOLUTE),
+    st.tuples(st.sampled_from(["/healthz", "/metrics", "/calm/filter", "/", ""]))
+    | st.lists(st.sampled_from(PIECES.split(" ")), max_size=6),
+)
+METHODS = st.sampled_from(["GET", "HEAD", "POST"]) | st.sampled_from(
+    ["OPTIONS", "PUT", "TRACE", "CONNECT", "PRI", "get", "X" * 40]
+)
+WHOLE = "HTTP/1.1\r\nHost: a\r\nConnection: close"
+VERSIONS = st.just(WHOLE) | st.sampled_from(["HTTP/1.0", "HTTP/1.1", "HTTP/1.1\r\nHost:", WHOLE, "HTTP/2.0", "", "a"])
+HEADERS = st.just("") | st.sampled_from(
     [
         "",
         "Host: healthz\r\n",
@@ -184,54 +196,116 @@ HEADERS = st.sampled_from(
         "Expect: 100-continue\r\nContent-Length: 3\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
         "Transfer-Encoding: chunked\r\n",
+        "Content-Encoding: gzip\r\nContent-Length: 3\r\n",
         "Authorization: Bearer \r\n",
         "Authorization: Bearer\x00a\r\n",
         "Authorization: Bearer \xff\r\n",
     ]
 )
-BODIES = st.sampled_from(["", "a", "0\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"])
+BODIES = st.just("") | st.sampled_from(["", "a", "0\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"])
 
 
+@example(method="CONNECT", target="", version="", headers="", body="")
 @settings(max_examples=300, deadline=None)
 @given(method=METHODS, target=TARGETS, version=VERSIONS, headers=HEADERS, body=BODIES)
 def requests(
     runner: asyncio.Runner, port: int, *, method: str, target: str, version: str, headers: str, body: str
 ) -> None:
     async def shown() -> bytes:
+        """The answer, until the server ends it or waits for more."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        try:
+        found = b""
+        with suppress(ConnectionError, TimeoutError):
             writer.write(f"{method} {target} {version}\r\n{headers}\r\n{body}".encode("latin-1"))
-            writer.write_eof()
-            return await asyncio.wait_for(reader.read(), 5)
-        except ConnectionError:
-            return b""
-        finally:
-            writer.close()
+            while part := await asyncio.wait_for(reader.read(1 << 16), 0.1):
+                found += part
+        writer.close()
+        return found.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     answer = runner.run(shown())
     assert b"secret" not in answer and b"Traceback" not in answer
     assert b" 500 " not in answer.partition(b"\r\n")[0]
     if b" 200 " in answer.partition(b"\r\n")[0]:
-        assert answer.partition(b"\r\n\r\n")[2] in (b"ok", b"")
+        assert answer.partition(b"\r\n\r\n")[2][:2] in (b"ok", b"")
 
 
-def test_no_spelling_of_a_request_gets_past_the_door(caplog: pytest.LogCaptureFixture) -> None:
-    async def secret(request: web.Request) -> web.Response:
-        return web.Response(text="secret")
+async def secret(request: web.Request) -> web.Response:
+    return web.Response(text="secret")
 
-    async def health(request: web.Request) -> web.Response:
-        return web.Response(text="ok")
 
+async def health(request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+def reading() -> Handler:
+    bodies = Bodies(100, 100)
+
+    async def read(request: web.Request) -> web.Response:
+        try:
+            async with bodies.read(request):
+                return web.Response(text="ok")
+        except BodyRefused as error:
+            return web.Response(status=error.status, text=str(error))
+
+    return read
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_no_spelling_of_a_request_gets_past_the_door_or_into_the_log(
+    is_open: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = reading() if is_open else secret
     application = web.Application()
     for path in PROBES:
         application.router.add_get(path, health)
-    application.router.add_route("*", "/metrics", secret)
-    application.router.add_post("/{path:.+}", secret)
+    application.router.add_route("*", "/metrics", page)
+    application.router.add_post("/{path:.+}", page)
     reviewer = Reviewer(Client(MemoryTransport(ApiServer(SystemClock()), user=ADMIN)))
     with asyncio.Runner() as runner:
-        port = listening(application, "127.0.0.1:0", None, 64, 0.1, reviewer=reviewer)
+        port = listening(application, "127.0.0.1:0", None, 64, 0.1, reviewer=None if is_open else reviewer)
         try:
             requests(runner, runner.run(port.__aenter__()))
         finally:
             runner.run(port.__aexit__(None, None, None))
     assert not [record for record in caplog.records if record.levelname == "ERROR"], caplog.text
+
+
+async def test_tokens_that_are_made_up_take_few_connections_to_the_api_server() -> None:
+    under_way, most = 0, 0
+
+    class Slow(MemoryTransport):
+        async def request(self, *what: Any, **how: Any) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.01)
+            under_way -= 1
+            return await super().request(*what, **how)
+
+    reviewer = Reviewer(Client(Slow(ApiServer(SystemClock()), user=ADMIN)))
+    asked = (reviewer.check(f"made-up-{number}", "get", "/metrics") for number in range(50))
+    refused = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(one, AccessRefused) and one.status == 401 for one in refused)
+    assert most == REVIEWS
+
+
+async def test_a_body_that_breaks_off_or_is_packed_is_refused_without_unpacking_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    application = web.Application()
+    application.router.add_post("/", reading())
+    bomb = gzip.compress(bytes(1 << 24), 9)
+    async with listening(application, "127.0.0.1:0", None, 8, 0.1) as port:
+        url = f"http://127.0.0.1:{port}/"
+        async with aiohttp.ClientSession() as session:
+            began = time.process_time()
+            async with session.post(url, data=bomb, headers={"Content-Encoding": "gzip"}) as response:
+                assert (response.status, await response.text()) == (415, "the body is packed; send it as it is")
+            assert time.process_time() - began < 0.5
+        for sent in (b"Content-Length: 9\r\n\r\nab", b"Transfer-Encoding: chunked\r\n\r\n3\r\na"):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\n" + sent)
+            await asyncio.sleep(0.05)
+            writer.close()
+        await asyncio.sleep(0.1)
+    assert not caplog.records

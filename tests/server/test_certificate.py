@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from cryptography import x509
+from prometheus_client.core import Metric
 
 from policyengine.server import certificate
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable, expiry
 from policyengine.server.listening import listening
+from policyengine.server.metrics import process_metrics
 from policyengine.server.metrics.process_metrics import EXPIRATION, MetricsPage
 from tests.simulator.api_server.keys import Keys, needs_openssl
 
@@ -114,3 +116,21 @@ def test_the_end_of_a_certificate_is_a_metric(tmp_path: Path) -> None:
     assert told[EXPIRATION] == expiry(shown.certificate.read_bytes())
     assert told["process_resident_memory_bytes"] > 0
     assert EXPIRATION not in {one.name for one in MetricsPage(None).collect()}
+
+
+async def test_a_page_of_metrics_is_made_at_most_four_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    class Counted:
+        def collect(self) -> list[Metric]:
+            nonlocal made
+            made += 1
+            return []
+
+    page = MetricsPage(None, Counted())
+    now = 100.0
+    monkeypatch.setattr(process_metrics, "monotonic", lambda: now)
+    for _ in range(40):
+        assert (await page.page(None)).status == 200  # type: ignore[arg-type]  # it asks nothing of the request
+        now += 0.025
+    assert made == 4
