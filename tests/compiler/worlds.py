@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
 from policyengine.cluster.kinds import BY_KIND, kind_of
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
@@ -274,14 +272,3 @@ GROUPS: list[Manifest] = [
         "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
     },
 ]
-
-
-# --- the same for hypothesis ----------------------------------------------------------------------------------
-
-
-def worlds(nodes: int | None = None) -> st.SearchStrategy[World]:
-    return st.integers(0, 2**32).map(lambda seed: drawn_world(Random(seed), nodes))
-
-
-def plain_pods(name: str = "p") -> st.SearchStrategy[PlainPod]:
-    return st.integers(0, 2**32).map(lambda seed: drawn_pod(Random(seed), name))

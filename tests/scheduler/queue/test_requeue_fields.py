@@ -213,22 +213,39 @@ def undo(driver: Driver) -> None:
     show_all(driver)
 
 
-def test_a_change_wakes_those_whose_rule_reads_it_and_no_others() -> None:
+def woken_by(change: Change, driver: Driver) -> set[str]:
+    """The rules whose pods, all refused, are to be tried again within a second."""
+    uids = {rule: own(rule).build().metadata.uid for rule in RULES}
+    rest(driver)
+    assert {driver.state.place(uid) for uid in uids.values()} == {"unschedulable"}
+    change(driver)
+    driver.wait(1.0)
+    return {rule for rule, uid in uids.items() if driver.state.place(uid) != "unschedulable"}
+
+
+def in_the_cluster() -> Driver:
     driver = Driver(*PROFILES)
     driver.validates = False
     show_all(driver)
-    uids = {rule: own(rule).build().metadata.uid for rule in RULES}
+    return driver
+
+
+def test_a_change_wakes_those_whose_rule_reads_it_and_no_others() -> None:
+    driver = in_the_cluster()
     wrong: dict[str, tuple[set[str], set[str]]] = {}
     for what, (change, altered) in CHANGES.items():
-        rest(driver)
-        assert {driver.state.place(uid) for uid in uids.values()} == {"unschedulable"}
-        change(driver)
-        driver.wait(1.0)
-        woken = {rule for rule, uid in uids.items() if driver.state.place(uid) != "unschedulable"}
+        woken = woken_by(change, driver)
         if woken != altered & RULES.keys():
             wrong[what] = woken - altered, altered & RULES.keys() - woken
         undo(driver)
     assert wrong == {}
+
+
+def test_a_node_that_goes_wakes_those_whose_rule_reads_a_list_of_nodes() -> None:
+    driver = in_the_cluster()
+    driver.see(make_node("m").uid("m").capacity(cpu="1", memory="1Gi", pods="9"))
+    woken = woken_by(lambda driver: driver.send(NodeDeleted("m")), driver)
+    assert woken == everything("nodes") | {"domain nodes", "domain pods", "nodeCount"}
 
 
 def test_every_field_of_a_node_and_of_a_pod_is_changed_by_something() -> None:
