@@ -19,7 +19,7 @@ import msgspec
 from benchmarks.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import Kind
-from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Transport, error_of
+from policyengine.kube.http.client import ApiError, Client, Transport, error_of
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
 
@@ -198,7 +198,7 @@ class Cluster:
         """A list, page by page."""
         decode, token = msgspec.json.Decoder(_Page[kind]).decode, ""  # type: ignore[valid-type]
         while True:
-            query = {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
+            query = {"limit": "500"} | ({"continue": token} if token else {})
             page = decode(await call(self._transport, "GET", path, query=query))
             yield page.items or []
             token = page.metadata.get("continue", "")

@@ -60,6 +60,8 @@ class Kind(Generic[T]):
     holds_decisions: bool = False
     """Whether a scheduler's decisions stand in it: a new leader catches up with it before it decides."""
     field_selector: str = ""
+    page: int = 500
+    """Objects of one page of a list; client-go's pager asks for so many. An object may have 1.5 MiB."""
     is_optional: bool = False
     """Whether a server may not serve the kind: then there are no such objects, until it does."""
 
@@ -119,7 +121,7 @@ FINISHED_PODS = Kind(
 is no news."""
 NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE)
 SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
-CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False)
+CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False, page=20)
 """Policies; not part of the cluster that is scheduled."""
 SCHEDULING_POLICIES = Kind(
     "SchedulingPolicy",
@@ -128,6 +130,7 @@ SCHEDULING_POLICIES = Kind(
     "/apis/policyengine.io/v1alpha1",
     is_dumped=False,
     patched=("status",),
+    page=20,
     is_optional=True,
 )
 """Policies as objects of their own."""

@@ -7,7 +7,7 @@ Rules:
    while the pod may not borrow. A resource that a quota does not name is not limited by it.
 3. Borrowing takes what is free: nothing is kept back for the guarantees of others. Those are made good by
    reclaiming: a pod within the guarantees of all its quotas is *entitled*, and where it fits nowhere it may preempt
-   pods of other quotas beyond theirs, whatever their priority.
+   pods of other quotas beyond theirs, whatever their priority, but for those of system-critical one.
 4. What a quota is guaranteed is never taken by preemption from outside it, neither to reclaim nor by priority. A pod
    may go where its quota stays at or above its guarantee in something the pod uses, and falls below it in nothing.
 5. An entitled pod for which room is being made is minded by every pod that would borrow.

@@ -150,3 +150,22 @@ def test_each_right_is_needed_for_something_that_is_documented() -> None:
 @pytest.mark.skipif(not os.environ.get(ASSETS), reason=f"${ASSETS} names no folder with etcd and kube-apiserver")
 async def test_the_same_on_the_real_server() -> None:
     await all_of_them(real)
+
+
+def test_the_scheduler_reads_no_secret_and_writes_nothing_but_what_scheduling_writes() -> None:
+    ours = [grant for grant in grants() if grant.account == "policyengine"]
+    assert not any(grant.resource == "secrets" for grant in ours)
+    written = {
+        (grant.resource, grant.verb, grant.namespace) for grant in ours if grant.verb not in ("get", "list", "watch")
+    }
+    assert written == {
+        *(("pods/binding", "create", ""), ("pods/status", "patch", ""), ("pods", "delete", "")),
+        *(("events", "create", ""), ("events", "patch", "")),
+        *(("persistentvolumes", "patch", ""), ("persistentvolumeclaims", "patch", "")),
+        *((f"resourceclaims{part}", "patch", "") for part in ("", "/status", "/binding")),
+        ("podgroups/status", "patch", ""),
+        ("configmaps", "patch", "policyengine-policies"),
+        ("schedulingpolicies/status", "patch", "policyengine-policies"),
+        *(("leases", "create", "kube-system"), ("leases", "update", "kube-system")),
+        *(("tokenreviews", "create", ""), ("subjectaccessreviews", "create", "")),
+    }

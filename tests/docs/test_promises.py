@@ -1,4 +1,4 @@
-"""What the pages about the language and its lint promise, each with the test that proves it."""
+"""What the pages about the language, its lint and security promise, each with the test that proves it."""
 
 import ast
 import re

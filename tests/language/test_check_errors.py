@@ -264,6 +264,12 @@ def test_a_wrong_member_is_reported_where_it_is_wrong(members: str, code: str, p
     assert (line - 1, column) == place, found[code].message
 
 
+def test_of_more_than_a_hundred_mistakes_the_rest_is_not_shown() -> None:
+    found = findings("\n".join(f"let a{number} = pod.nmae" for number in range(150)))
+    assert len(found) == 101
+    assert found[-1].message == "more than 100 mistakes: the rest is not shown"
+
+
 def test_three_mistakes_give_three_findings() -> None:
     found = findings("""
         let a = pod.nmae

@@ -104,6 +104,15 @@ def test_a_quota_short_of_its_guarantee_takes_from_those_beyond_theirs_whatever_
     assert len(victims(driver.cycle())) == 1
 
 
+def test_no_quota_takes_from_what_is_system_critical_only_a_higher_priority_does() -> None:
+    driver = driven(TWO).showing(node("n1", cpu="8"))
+    bound(driver, *(of("b", f"b{i}", "2").priority(2_000_000_000) for i in range(4)))
+    driver.see(of("a", "a1", "2").priority(1_000_000_000))
+    assert victims(driver.cycle()) == []
+    driver.see(of("a", "a2", "2").priority(2_000_001_000))
+    assert len(victims(driver.cycle())) == 1
+
+
 def test_what_others_are_guaranteed_is_not_taken_even_by_priority() -> None:
     driver = driven(TWO).showing(node("n1", cpu="8"))
     bound(driver, *(of("a", f"a{i}", "2") for i in range(2)), *(of("b", f"b{i}", "2") for i in range(2)))

@@ -29,8 +29,6 @@ from policyengine.kube.http.rate_limit import TokenBucket
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one call; an API server ends its own calls after a minute."""
-PAGE_SIZE = 500
-"""Objects of one page of a list, as client-go's pager asks for."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -180,10 +178,10 @@ class Client:
         namespace: str = "",
         label_selector: str = "",
         continue_: str = "",
-        limit: int = PAGE_SIZE,
+        limit: int = 0,
     ) -> Page:
         """One page of a consistent list."""
-        query = _selectors(resource, label_selector) | {"limit": str(limit)}
+        query = _selectors(resource, label_selector) | {"limit": str(limit or resource.page)}
         if continue_:
             query["continue"] = continue_
         await self.throttle()

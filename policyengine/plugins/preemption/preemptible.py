@@ -6,6 +6,7 @@
 | that the policy's `preempt` keeps | never |
 | in a quota that the preemptor is not in, within what that is guaranteed | never |
 | in such a quota, beyond what that is guaranteed | also of higher priority, if a quota owes the preemptor room |
+| of system-critical priority | only for a higher one, whatever quotas say |
 | of a gang that would be left with less than its minimum | only with the whole gang, on whichever nodes |
 | of a gang, bound in part for its timeout, that blocks the preemptor's, bound in part too | also of the same priority |
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
@@ -25,6 +26,9 @@ from policyengine.framework.profile import Profile
 from policyengine.framework.quota import Surplus
 from policyengine.plugins.preemption.candidate_node import importance
 
+SYSTEM_CRITICAL: Final = 2_000_000_000
+"""The least priority of what a cluster cannot do without (scheduling.SystemCriticalPriority): users may give half of it
+at most, so that no author of a quota has such a pod evicted."""
 Unit = tuple[PodInfo, ...]
 """Pods that are evicted together or not at all; some may run on other nodes."""
 
@@ -78,7 +82,8 @@ class Preemptible:
 
     def may_await(self, pod: PodInfo) -> bool:
         """Whether a pod on its way out may be going for this one."""
-        return pod.priority < self._pod.priority or self.reclaims or pod.uid in self._giving_way
+        reclaimed = self.reclaims and pod.priority < SYSTEM_CRITICAL
+        return pod.priority < self._pod.priority or reclaimed or pod.uid in self._giving_way
 
     def _may_be_asked(self, pod: PodInfo) -> bool:
         if not self.may_await(pod):

@@ -1,12 +1,18 @@
 import json
+import logging
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
-from policyengine.kube.config.kubeconfig import ConfigError
+from policyengine.kube.config.kubeconfig import ConfigError, Pem
+from policyengine.kube.http.client import Client
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http import serve
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +128,30 @@ def test_a_certificate_that_is_not_there_or_no_certificate_is_named(tmp_path: Pa
     assert "ca.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=missing)))
     nonsense = {"certificate-authority": str(write(tmp_path, "nonsense", "bad.crt"))}
     assert "bad.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=nonsense)))
+
+
+async def test_a_token_is_in_no_log_line_and_in_no_complaint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    site = await serve(ApiServer(SystemClock(), tokens={}))
+    server = credentials.load(write(tmp_path, kubeconfig(site.url, {"token": "hushhush"})))
+    client = Client(server.connect())
+    try:
+        with pytest.raises(credentials.AccessDenied) as caught:
+            await credentials.check_access(client, server.url, server.source)
+    finally:
+        await client.close()
+        await site.stop()
+    assert "hushhush" not in caplog.text + str(caught.value)
+
+
+def test_a_key_that_a_kubeconfig_holds_is_in_a_file_of_the_owners_alone_while_it_is_read() -> None:
+    seen: list[Path] = []
+
+    class Context:
+        def load_cert_chain(self, certificate: str, key: str) -> None:
+            assert Path(key).read_bytes() == b"key" and Path(key).parent.stat().st_mode & 0o777 == 0o700
+            seen.append(Path(key))
+
+    context: ssl.SSLContext = Context()  # type: ignore[assignment]  # what is asked of it here
+    credentials.load_certificate(context, Pem(content=b"certificate"), Pem(content=b"key"))
+    assert len(seen) == 1 and not seen[0].exists()

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from policyengine.cluster.kinds import CONFIG_MAPS, SCHEDULING_POLICIES
 from policyengine.kube.config.configuration import read
 from policyengine.kube.policies.allow_list import Allowed, allowed
 from policyengine.kube.policies.compiling import compiled
@@ -134,3 +135,49 @@ def test_whoever_may_not_serve_a_name_takes_it_over_by_no_means() -> None:
 
     objections, world = play(scene)
     assert not objections, f"{objections}\n{world.timeline()}"
+
+
+MANY = 60
+
+
+def test_neither_many_nor_a_label_that_comes_and_goes_take_a_served_name_or_the_time_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proved: list[str] = []
+    usual = worlds.compile_now
+
+    async def counting(key: SourceKey, data: Mapping[str, str], is_tested: bool) -> Compiled:
+        proved.append(key.name)
+        return await usual(key, data, is_tested)
+
+    monkeypatch.setattr(worlds, "compile_now", counting)
+
+    async def scene(world: World) -> None:
+        await two_nodes(world)
+        theirs, mine = PIN.format(node="n1"), PIN.format(node="n2")
+        await config_map(world, "pin", theirs)
+        serves(world, theirs)
+        for number in range(MANY):
+            await config_map(world, f"a{number:03}", mine, seconds=0)
+        await asyncio.sleep(5)
+        assert {(await status(world, f"a{number:03}"))["state"] for number in range(MANY)} == {"rejected"}
+        for _ in range(MANY):
+            for label in (None, "true"):
+                labels = {"labels": {"policyengine.io/policy": label}}
+                await world.call("PATCH", f"{MAPS}/a000", {"metadata": labels}, MERGE)
+                await asyncio.sleep(0.1)
+        assert proved.count("a000") < 10, "12 s: 3 at once, then after 1, 2, 4, 8 s"
+        # After a restart, too, the one that served does so before the others are looked at.
+        await world.replicas[-1].kill()
+        world.start("scheduler-b")
+        await asyncio.sleep(4)
+        await world.pod("p", scheduler="pinned")
+        await world.settle(5)
+        assert (await world.where())["p"] == "n1"
+
+    objections, world = play(scene)
+    assert not objections, f"{objections}\n{world.timeline()}"
+
+
+def test_a_page_of_policies_of_any_size_fits_into_memory() -> None:
+    assert all(kind.page * 1.5 <= 32 for kind in (CONFIG_MAPS, SCHEDULING_POLICIES)), "MiB"
