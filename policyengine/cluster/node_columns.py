@@ -128,7 +128,8 @@ class NodeColumns:
     def free(self, resource: str, with_defaults: bool = False) -> Int64:
         """`allocatable` minus `requested`, below 0 where more is asked for: `int64[n]`. With defaults, a container
         without a request for cpu or memory counts as 100 millicores or 200Mi."""
-        column = self._free_column(resource, with_defaults)
+        column = self._free_with_defaults.get(resource) if with_defaults else None
+        column = self._free.get(resource) if column is None else column
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
     def is_full(self, row: int) -> bool:
@@ -137,7 +138,8 @@ class NodeColumns:
 
     def room(self, resource: str, row: int, with_defaults: bool = False) -> tuple[int, int]:
         """(`allocatable`, `free`) of one node: for few rows faster than the columns."""
-        free = self._free_column(resource, with_defaults)
+        free = self._free_with_defaults.get(resource) if with_defaults else None
+        free = self._free.get(resource) if free is None else free
         return (0, 0) if free is None else (self._allocatable[resource].item(row), free.item(row))
 
     def label_ids(self, key: str) -> NDArray[np.int32]:
@@ -176,12 +178,6 @@ class NodeColumns:
     def _amounts(self) -> Iterator[Int64]:
         for columns in (self._allocatable, self._free, self._free_with_defaults):
             yield from columns.values()
-
-    def _free_column(self, resource: str, with_defaults: bool) -> Int64 | None:
-        """All rows, also those not in use."""
-        if with_defaults and resource in self._free_with_defaults:
-            return self._free_with_defaults[resource]
-        return self._free.get(resource)
 
     def _know(self, resource: str) -> None:
         """Have columns for a resource."""
