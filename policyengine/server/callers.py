@@ -7,7 +7,8 @@ Rules:
 3. A token is asked about as by kube-scheduler's secure port: a TokenReview says who the caller is, a
    SubjectAccessReview whether that is somebody with the right to the path (`nonResourceURLs`), by the method as the
    verb. Answers are believed for ten seconds, in a cache of bounded size.
-4. A caller is refused before its body is read. Where neither is asked for, everybody may ask.
+4. A caller is refused before its body is read. Where neither is asked for, everybody may ask; for `/debug`, which is on
+   loopback then, by a loopback name only: a web page that has its own name resolve to 127.0.0.1 reads nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from aiohttp import web
 from cachetools import TTLCache
 
 from policyengine.control_characters import escaped
+from policyengine.kube.config.configuration import is_loopback
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -40,8 +42,13 @@ _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 def is_probe(request: web.Request) -> bool:
     """Whether the page that answers is a probe's; what the path looks like does not count."""
+    return _canonical(request) in PROBES
+
+
+def _canonical(request: web.Request) -> str:
+    """The path of the page that answers, as it was declared; empty where there is none."""
     resource = request.match_info.route.resource
-    return resource is not None and resource.canonical in PROBES
+    return "" if resource is None else resource.canonical
 
 
 class AccessRefused(Exception):
@@ -105,7 +112,7 @@ class Callers:
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer a caller who may ask, or anybody who asks about health."""
-        if (self._certificates or self._reviewer is not None) and not is_probe(request):
+        if not is_probe(request):
             try:
                 await self._check(request)
             except AccessRefused as refused:
@@ -113,6 +120,11 @@ class Callers:
         return await handler(request)
 
     async def _check(self, request: web.Request) -> None:
+        if not self._certificates and self._reviewer is None:
+            named = re.sub(r":\d*$", "", request.headers.get("Host", "localhost"))
+            if _canonical(request).startswith("/debug/") and not is_loopback(named):
+                raise AccessRefused(403, f"ask by the name localhost, not by `{named}`")
+            return
         shown = _common_name(request) if self._certificates else None
         if shown is not None and (shown in self._names or not self._names):
             return

@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 API_VERSION = "admission.k8s.io/v1"
 MAX_BODY = 8 * 1024 * 1024
 """Bytes: a review holds the object before and after, each at most 1.5 MiB (etcd's limit), as JSON."""
+LONGEST_UID = 128
+"""The API server's have 36 characters; each stands in a log line and in the answer."""
 MAX_BODIES = 8 * MAX_BODY
 """Bytes of all bodies in hand."""
 SHUTDOWN = 5.0
@@ -61,6 +63,8 @@ async def reviewed(body: bytes, prove: Prove, seconds: float = TIME_OUT) -> dict
         raise NoReview(f"the body is no AdmissionReview of {API_VERSION}") from None
     if review.get("apiVersion") != API_VERSION or not isinstance(uid, str):
         raise NoReview(f"the review is not of {API_VERSION}")
+    if len(uid) > LONGEST_UID:
+        raise NoReview(f"the review's uid has more than {LONGEST_UID} characters")
     message, (code, reason) = "", INVALID
     try:
         async with asyncio.timeout(seconds):

@@ -274,6 +274,19 @@ async def test_pages_may_ask_for_a_client_certificate(tmp_path: Path) -> None:
                 assert response.status == status
 
 
+async def test_without_authentication_debug_pages_are_asked_by_a_loopback_name_alone() -> None:
+    async with site(start=False) as at:
+        for name, status in (
+            ("localhost:10259", 200),
+            ("[::1]:10259", 200),
+            ("127.0.0.1", 200),
+            ("evil.example:10259", 403),
+        ):
+            assert (await at.get("/debug/queue", Host=name))[0] == status
+            assert (await at.get("/debug/flags/v", Host=name))[0] == status
+            assert (await at.get("/metrics", Host=name))[0] == 200
+
+
 async def test_only_get_is_answered_and_bodies_and_headers_are_bounded() -> None:
     async with site(start=False) as at:
         async with at.session.post(at.url + "/metrics", data=b"x" * 100_000) as response:

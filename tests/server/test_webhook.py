@@ -125,6 +125,12 @@ def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
         asyncio.run(reviewed(body, prove))
 
 
+def test_a_uid_that_would_fill_the_log_is_refused() -> None:
+    body = review(config_map({"p.policy": GOOD})).replace(b'"u-1"', b'"' + b"u" * 129 + b'"')
+    with pytest.raises(NoReview, match="the review's uid has more than 128 characters"):
+        asyncio.run(reviewed(body, prove))
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.text(max_size=4),
     lambda inner: (
