@@ -121,7 +121,7 @@ attacks: setup  # ATTACKED seconds of each attack on processes of ours, on a mac
 	$(BIN)/python -m tests.attacks $(ATTACKED)
 
 SECONDS ?= 120
-GUIDED  ?= front-end webhook extender endpoints kubeconfig configuration scenario suite dump manifest convert
+GUIDED  ?= front-end webhook extender endpoints kubeconfig configuration scenario suite dump manifest scheduling-policy convert
 fuzz: setup     # SECONDS each: what is GUIDED by atheris, where that is installed; 100,000 rules and 5,000 histories; 10,000 policies for lint and its fixes
 	for one in $(GUIDED); do $(BIN)/python -m tests.fuzz.guided $$one $(SECONDS) || exit 1; done
 	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)

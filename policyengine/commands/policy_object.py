@@ -18,7 +18,7 @@ from policyengine.commands.policy_files import MANIFESTS, texts_and_errors
 from policyengine.kube.policies.config_map import ConfigMapSource
 from policyengine.kube.policies.params_file import PARAMS_FILE, read_params
 from policyengine.kube.policies.rollout_settings import BUDGET, NAMESPACES, PERCENT, SAMPLE, BadSetting
-from policyengine.kube.policies.sources import DEFAULT_NAMESPACE, POLICY_SUFFIX
+from policyengine.kube.policies.sources import POLICY_SUFFIX
 
 
 def scheduling_policies(path: Path) -> str:
@@ -45,7 +45,7 @@ def _of_files(path: Path) -> ConfigMap:
     data = {Path(text.source.file).name: text.source.text for text in texts if not text.starts}
     if len(data) < len(texts):
         raise UnusableInput(f"`{path}` holds manifests too, or two files of one name; name one file at a time")
-    return ConfigMap(ObjectMeta(name=path.stem, namespace=DEFAULT_NAMESPACE), data)
+    return ConfigMap(ObjectMeta(name=path.stem), data)
 
 
 def _config_maps(path: Path) -> Iterator[ConfigMap]:
@@ -69,7 +69,9 @@ def _manifest(source: ConfigMapSource) -> dict[str, Any]:
     spec: dict[str, Any] = {"policies": policies}
     if params:
         spec["params"] = {name: given.value for name, given in params.items()}
-    meta = {"name": source.metadata.name, "namespace": source.metadata.namespace or DEFAULT_NAMESPACE}
+    meta = {"name": source.metadata.name}
+    if source.metadata.namespace:
+        meta["namespace"] = source.metadata.namespace
     head = {"apiVersion": SCHEDULING_POLICIES.api_version, "kind": SCHEDULING_POLICIES.kind, "metadata": meta}
     return {**head, "spec": spec | _tried(source)}
 

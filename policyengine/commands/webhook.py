@@ -67,7 +67,9 @@ def webhook(
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
-    """Review ConfigMaps that carry policies, as a ValidatingWebhookConfiguration asks: POST /validate.
+    """Review SchedulingPolicies and ConfigMaps that carry policies, as a ValidatingWebhookConfiguration asks.
+
+    It answers POST /validate.
 
     A policy is refused with the line and column of its first error, or of the expectation that failed in its tests.
     Also /healthz and /metrics.

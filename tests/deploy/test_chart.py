@@ -27,7 +27,7 @@ HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.whi
 needs_helm = pytest.mark.skipif(
     HELM is None, reason="there is no helm on the PATH, or beside this Python (helm-binary)"
 )
-CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
+CUSTOM = ("monitoring.coreos.com", "cert-manager.io", "policyengine.io")
 POLICY = 'policy "a" {\n  filter "f" { require node.ready }\n}\n'
 CA = "kube-root-ca.crt"
 PARTS = ("rewards", "annotator", "extender", "webhook", "serviceMonitor", "alerts", "dashboard")
@@ -59,6 +59,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "a webhook with its own Secret and callers": {
         "webhook": {"enabled": True, "tlsSecret": "mine", "caBundle": "YQ==", "clientCA": CA, "clientNames": ["a", "b"]}
     },
+    "SchedulingPolicies": {"policies": {"b": POLICY}, "policyKind": "SchedulingPolicy"},
     "nodes by metrics.k8s.io": {"annotator": {"enabled": True, "prometheus": "", "args": ["--interval=2m"]}},
     "one replica without budget and policies": {
         "replicas": 1,
@@ -208,6 +209,8 @@ def test_policies_and_files_arrive_as_they_were_given() -> None:
     assert maps["rel-policy-b"]["data"]["b.policy"] == POLICY
     assert maps["rel-policy-b"]["metadata"]["labels"]["policyengine.io/policy"] == "true"
     assert maps["rel-extender-policies"]["data"]["a.policy"] == POLICY
+    own = of_kind("SchedulingPolicy", rendered("SchedulingPolicies"))["rel-policy-b"]
+    assert own["spec"] == {"policies": {"b.policy": POLICY}}
     dashboard = json.loads(maps["rel-dashboard"]["data"]["policyengine.json"])
     assert dashboard == json.loads((CHART / "files" / "dashboard.json").read_text())
     (rule,) = of_kind("PrometheusRule", items).values()
@@ -279,6 +282,7 @@ def test_the_values_fit_the_schema_and_every_value_is_in_it() -> None:
         ("configuration.kind", "KubeSchedulerConfiguration"),
         ("policies", {"Bad Name": 'policy "x" {}'}),
         ("policies", {"x": ""}),
+        ("policyKind", "Secret"),
         ("rbac.preemption", "yes"),
         ("policyQuota", "many"),
         ("rewards.replicas", 0),

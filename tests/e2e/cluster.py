@@ -105,7 +105,7 @@ def served(kind: str, folder: Path, nodes: int = 2, refused: Collection[str] = (
 def scheduler(kubeconfig: Path, *arguments: str, credentials: str = BY_TOKEN) -> Iterator[subprocess.Popen[str]]:
     """`policyengine run` on the cluster of an administrator's kubeconfig, as the scheduler's own account."""
     own = kubeconfig.with_name(credentials)
-    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={own}", f"-n={POLICIES}", *arguments)
+    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={own}", f"--namespace={POLICIES}", *arguments)
     with process(*run, until="scheduling on") as child:
         yield child
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import DEPLOY
-from tests.e2e.cluster import Kubectl, pod, scheduler, served
+from tests.e2e.cluster import POLICIES, Kubectl, pod, scheduler, served
 
 PIN = 'policy "pin" {\n  scheduler "pinned"\n  filter "there" { require node.name == "node-2" }\n}\n'
 
 
 def policy(text: str = PIN, key: str = "a.policy", **fields: Any) -> dict[str, Any]:
-    meta = {"name": "pin", "namespace": "kube-system"}
+    meta = {"name": "pin", "namespace": POLICIES}
     kind = {"apiVersion": "policyengine.io/v1alpha1", "kind": "SchedulingPolicy"}
     return {**kind, "metadata": meta, "spec": {"policies": {key: text}, **fields}}
 
@@ -48,7 +48,7 @@ def kstatus(item: dict[str, Any]) -> str:
 @pytest.mark.parametrize("kind", ["embedded", "envtest"])
 def test_one_is_applied_refused_waited_for_and_listed(kind: str, tmp_path: Path) -> None:
     with served(kind, tmp_path) as admin:
-        kubectl = Kubectl(admin, "kube-system")
+        kubectl = Kubectl(admin, POLICIES)
         kubectl("apply", "-f", str(DEPLOY / "base" / "schedulingpolicies.yaml"))
         kubectl.until("crd/schedulingpolicies.policyengine.io", "condition=Established")
         for item, message in REFUSED:

@@ -26,7 +26,7 @@ from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.test_bindings import BINDINGS, READS
-from tests.faults.world import MAPS, MERGE, PODS, World, drain, kubelets, meanwhile, play
+from tests.faults.world import CRD, CRDS, MAPS, MERGE, PODS, POLICIES, World, drain, kubelets, meanwhile, play
 
 PIN = """policy "pin" {{
   scheduler "pinned"
@@ -294,11 +294,17 @@ CANDIDATES = (
     },
 )
 STRANGE = {"policyengine.io/mode": "canary", "policyengine.io/budget": "{least: none}"}
+SPECS: tuple[dict[str, Any], ...] = (
+    {"mode": "Shadow"},
+    {"mode": "Canary", "canary": {"percent": 50}},
+    {"mode": "Canary", "canary": {"percent": 100}, "budget": {"unschedulable": "40%", "least": 2}},
+)
 
 
 async def policies_at_random(world: World) -> None:
-    """Policies are replaced, broken, tried and rolled back while bindings are late, refused and lost."""
+    """Policies of both forms are replaced, broken, tried and rolled back while bindings are late, refused and lost."""
     random = Random(world.seed)
+    await world.call("POST", CRDS, CRD)
     for name in ("n1", "n2", "n3"):
         await world.node(name, "6")
     for allowed in ("n1", "n2", "n9"):
@@ -315,8 +321,12 @@ async def policies_at_random(world: World) -> None:
         elif step == 1:
             await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": text[: random.randrange(70)]}}, MERGE)
         elif step == 2:
-            await world.call("DELETE", f"{MAPS}/next")
-        elif step <= 4:
+            await world.call("DELETE", f"{random.choice((MAPS, POLICIES))}/next")
+        elif step == 3:
+            await world.call("DELETE", f"{POLICIES}/next")
+            spec = random.choice(SPECS) | {"policies": {"a.policy": random.choice((text, text, text[:30]))}}
+            await world.call("POST", POLICIES, {"metadata": {"name": "next"}, "spec": spec})
+        elif step == 4:
             annotations = random.choice((*CANDIDATES, STRANGE))
             labels = {"policyengine.io/policy": "true"}
             metadata = {"name": "next", "labels": labels, "annotations": annotations}
@@ -330,7 +340,8 @@ async def policies_at_random(world: World) -> None:
             await world.pod(f"p{pods}", "200m", scheduler="pinned")
             pods += 1
         await asyncio.sleep(random.choice((0.0, 0.1, 1.0, 4.0)))
-    await world.call("DELETE", f"{MAPS}/next")
+    for place in (MAPS, POLICIES):
+        await world.call("DELETE", f"{place}/next")
     await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": PIN.format(node="n2")}}, MERGE)
     world.serves["pinned"] = world.policies[world.hash_of(PIN.format(node="n2"))]
     await world.settle()

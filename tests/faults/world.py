@@ -16,6 +16,8 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
+import yaml
+
 from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
@@ -28,6 +30,7 @@ from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import Request
+from tests.deploy.manifests import DEPLOY
 from tests.faults.auditor import Auditor, Policy
 from tests.faults.wire import Wire
 from tests.faults.write_log import tell_writes
@@ -37,6 +40,9 @@ Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CRD = yaml.safe_load((DEPLOY / "base" / "schedulingpolicies.yaml").read_text())
+POLICIES = "/apis/policyengine.io/v1alpha1/namespaces/kube-system/schedulingpolicies"
 MERGE = "application/merge-patch+json"
 OURS = "ours"
 GANGS = """policy "main" {

@@ -26,7 +26,8 @@ LARGEST = 8192
 """Bytes of an input."""
 MODULES: Mapping[str, str] = {
     "front-end": "front_end",
-    **dict.fromkeys(("kubeconfig", "configuration", "scenario", "suite", "dump", "manifest", "convert"), "readers"),
+    **dict.fromkeys(("kubeconfig", "configuration", "scenario", "suite", "dump"), "readers"),
+    **dict.fromkeys(("manifest", "scheduling-policy", "convert"), "readers"),
     **dict.fromkeys(("webhook", "extender", "endpoints"), "listeners"),
 }
 """Target -> the module of this folder whose `target(name)` gives it."""

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from policyengine.cluster.objects import ObjectError
+from policyengine import plain_yaml
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.workload_objects import SchedulingPolicy
 from policyengine.commands.convert import _policies, _run_configuration
 from policyengine.commands.explain import read_json
 from policyengine.commands.manifests import texts_of
@@ -22,7 +24,12 @@ from policyengine.commands.test_suite import SuiteError, read_suite
 from policyengine.control_characters import escaped_lines
 from policyengine.diagnosis.explain import ClusterShapeError, explain
 from policyengine.kube.config import configuration, kubeconfig
+from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.params_file import read_params
+from policyengine.kube.policies.precedence import Problem
+from policyengine.kube.policies.rollout_settings import BadSetting
+from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.kube.policies.sources import Report
 from policyengine.language.parse import SourceError
 from policyengine.plain_yaml import PlainYamlError
 from policyengine.plugins.registry import default_profile
@@ -38,7 +45,9 @@ REFUSALS = (
     ScenarioError,
     SourceError,
     SuiteError,
+    UnicodeDecodeError,
     UnusableInput,
+    BadSetting,
     configuration.ConfigurationError,
     kubeconfig.ConfigError,
 )
@@ -69,6 +78,18 @@ def _manifest(path: Path) -> None:
     for found in texts_of(path, required=True):
         if not isinstance(found, SourceError) and found.params is not None:
             read_params(found.params.source.text)
+
+
+def _scheduling_policy(path: Path) -> None:
+    source = SchedulingPolicySource(decode(SchedulingPolicy, plain_yaml.load(path.read_text(encoding="utf-8"))))
+    report = Report(1, source.verdict, "Serving", "h", problem=Problem(source.unusable), tried={"mode": "canary"})
+    assert not source.says(report), "its text is not what the scheduler writes"
+    source.patch(report, "")
+    _ = source.content, source.suspension
+    if not source.unusable:
+        compiled(source.texts)
+    if (settings := source.settings) is not None and source.suspension is not None:
+        source.suspension.is_of("h", settings)
 
 
 READERS: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -130,6 +151,32 @@ data:
   p.policy: |
     policy "p" {
     }
+---
+kind: SchedulingPolicy
+metadata: {name: a, namespace: b}
+spec:
+  params: {a: [1, 2.5, x], b: {c: 4Gi}}
+  policies:
+    p.policy: |
+      policy "p" {
+      }
+""",
+    ),
+    "scheduling-policy": (
+        _scheduling_policy,
+        """
+metadata: {name: a, namespace: b, uid: u, generation: 3}
+spec:
+  policies: {a.policy: 'policy "p" { param most: int = 1 }'}
+  params: {most: 2}
+  mode: Canary
+  canary: {percent: 5%, namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: k, operator: Exists}]}}
+  budget: {unschedulable: 5%, cycleTime: 20ms, window: 10m, least: 7}
+status:
+  observedGeneration: 3
+  hash: h
+  conditions: [{type: Accepted, status: 'True'}, {type: Serving, status: 'False', reason: Suspended, message: m}]
+  rollout: {settings: {mode: canary, percent: 5.0, budget: {least: 7}}}
 """,
     ),
     "convert": (

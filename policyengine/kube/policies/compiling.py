@@ -18,7 +18,7 @@ from typing import Any, Final
 from policyengine.compiler.assemble import PluginRegistry, plugin_facts
 from policyengine.compiler.front import WRONG_PARAM
 from policyengine.kube.policies.allow_list import Allowed
-from policyengine.kube.policies.params_file import PARAMS_FILE, Given, read_params
+from policyengine.kube.policies.params_file import PARAMS_FILE, Given, params_of
 from policyengine.kube.policies.precedence import (
     FORBIDDEN,
     INVALID,
@@ -83,7 +83,7 @@ def _compiled(
     params = next((key for key in data if key not in texts), PARAMS_FILE)
     try:
         sources = [decode_source(text.encode("utf-8", "surrogatepass"), key) for key, text in texts.items()]
-        given = read_params(data.get(params, ""))
+        given = params_of(params, data.get(params, ""))
     except SourceError as error:
         return Compiled(problem=Problem(str(error), 1, 1))
     except PlainYamlError as error:
@@ -101,9 +101,10 @@ def _compiled(
 
 
 def _wrong_param(result: CompileResult, given: Mapping[str, Given], file: str) -> Problem | None:
-    # Only a file has lines; `spec.params` is read from JSON that nobody wrote.
-    places = {name: (one.line, one.column) if file == PARAMS_FILE else (0, 0) for name, one in given.items()}
-    wrong = [Finding(file, *places[name], WRONG_PARAM, message) for name, message in result.wrong_params.items()]
+    wrong = [
+        Finding(file, given[name].line, given[name].column, WRONG_PARAM, message)
+        for name, message in result.wrong_params.items()
+    ]
     if not wrong:
         return None
     _, line, column, _, message = wrong[0]

@@ -1,11 +1,12 @@
 """Values for the params of policies: `params.yaml` in a ConfigMap, one a line: `headroom: 4Gi`, `safe.zones: [a, b]`.
 
 What a value must be, the param says; here it is read as YAML alone. Dates stay the text they are. The params of a
-SchedulingPolicy are JSON, which is YAML.
+SchedulingPolicy come as JSON, and have no places.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ import yaml
 
 from policyengine.plain_yaml import PlainYamlError, documents, plain
 
-PARAMS_FILE = "params.yaml"
+PARAMS_FILE, PARAMS_FIELD = "params.yaml", "spec.params"
+"""What messages call the values of a ConfigMap, and of a SchedulingPolicy."""
 LARGEST = 1 << 20
 _TAG = "tag:yaml.org,2002:"
 
@@ -24,6 +26,13 @@ class Given(NamedTuple):
     value: object
     line: int
     column: int
+
+
+def params_of(name: str, text: str) -> Mapping[str, Given]:
+    """The values of either form, by its name. Raises as `read_params`."""
+    if name == PARAMS_FIELD:
+        return {key: Given(value, 0, 0) for key, value in json.loads(text).items()}
+    return read_params(text)
 
 
 def read_params(text: str) -> Mapping[str, Given]:

@@ -115,6 +115,8 @@ def namespaces(name: str, given: object) -> tuple[Requirement, ...]:
 
 def budget(name: str, given: object) -> Budget:
     """A mapping, or one in YAML or JSON. Raises `BadSetting`."""
+    if isinstance(given, Mapping) and any(isinstance(value, Mapping | list) for value in given.values()):
+        raise BadSetting(f"{name} is no mapping of names to plain values")
     fields = _mapping(name, given if isinstance(given, str) else json.dumps(given))
     found: dict[str, Any] = {}
     for key, value in fields.items():
@@ -197,10 +199,10 @@ class Suspension:
         return self.policy_hash == policy_hash and without_nulls(self.settings) == without_nulls(described(settings))
 
 
-def without_nulls(value: Any) -> Any:
-    """JSON as an API server keeps it where a schema knows no nulls."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+def without_nulls(value: Any, depth: int = 3) -> Any:
+    """JSON without the nulls of its upper levels: an API server does not keep them."""
+    if depth and isinstance(value, Mapping):
+        return {key: without_nulls(inner, depth - 1) for key, inner in value.items() if inner is not None}
     return value
 
 

@@ -25,6 +25,7 @@ from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.cluster.workload_objects import SchedulingPolicy
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import JSON_PATCH
+from policyengine.kube.policies.params_file import PARAMS_FIELD
 from policyengine.kube.policies.precedence import CONFLICT, LAST_GOOD, SERVING, TESTS_FAILED, UNPROVED, WAITING, Problem
 from policyengine.kube.policies.rollout_settings import (
     BUDGET,
@@ -36,11 +37,10 @@ from policyengine.kube.policies.rollout_settings import (
     rollout_settings,
     without_nulls,
 )
-from policyengine.kube.policies.sources import ACCEPTED, REJECTED, SUSPENDED, Patch, PolicySource, Report
+from policyengine.kube.policies.sources import ACCEPTED, POLICY_SUFFIX, REJECTED, SUSPENDED, Patch, PolicySource, Report
+from policyengine.plain_yaml import MAX_DEPTH
 from policyengine.scheduler.rollout import RolloutSettings
 
-PARAMS = "spec.params"
-"""What messages call the values of params."""
 FIELDS = {
     MODE: "spec.mode",
     SAMPLE: "spec.shadow.sample",
@@ -62,9 +62,15 @@ class SchedulingPolicySource(PolicySource):
     def __init__(self, policy: SchedulingPolicy) -> None:
         self.metadata = policy.metadata
         self._spec, self._status = policy.spec, policy.status
-        params = {PARAMS: json.dumps(policy.spec.params, sort_keys=True)} if policy.spec.params else {}
-        self.texts = dict(sorted(policy.spec.policies.items())) | params
-        self.unusable = "" if policy.spec.policies else "`spec.policies` has no policy"
+        self.texts, self.unusable = dict(sorted(policy.spec.policies.items())), ""
+        if not policy.spec.policies:
+            self.unusable = "`spec.policies` has no policy"
+        elif wrong := [name for name in policy.spec.policies if not name.endswith(POLICY_SUFFIX)]:
+            self.unusable = f"`{wrong[0]}` under `spec.policies` does not end in `{POLICY_SUFFIX}`"
+        elif _is_deeper(policy.spec.params, MAX_DEPTH):
+            self.unusable = f"`{PARAMS_FIELD}` is nested too deeply"
+        elif policy.spec.params:
+            self.texts[PARAMS_FIELD] = json.dumps(policy.spec.params, sort_keys=True)
 
     @property
     def version(self) -> int:
@@ -156,6 +162,11 @@ class SchedulingPolicySource(PolicySource):
             "findingCount": problem.count,
         }
         return status if report.rollout is None else status | {"rollout": without_nulls(report.rollout)}
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return depth < 0 or any(_is_deeper(one, depth - 1) for one in inner)
 
 
 def _conditions(report: Report) -> Iterator[tuple[str, str, str, str]]:

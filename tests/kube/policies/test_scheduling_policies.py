@@ -7,15 +7,19 @@ import logging
 from typing import Any
 
 import pytest
-import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import SchedulingPolicy
 from policyengine.kube.policies.compiling import MOST_FINDINGS
+from policyengine.kube.policies.params_file import PARAMS_FIELD, params_of
 from policyengine.kube.policies.reports import CORRECTION
+from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.watching.reflector import ABSENT_FOR
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects
-from tests.deploy.manifests import DEPLOY
-from tests.faults.world import MERGE, World, play
+from tests.faults.world import CRD, CRDS, MERGE, POLICIES, World, play
 from tests.kube.policies.reload_scenes import (
     EVENTS,
     PIN,
@@ -28,10 +32,12 @@ from tests.kube.policies.reload_scenes import (
 )
 from tests.kube.policies.reload_scenes import status as annotated
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CRD = yaml.safe_load((DEPLOY / "base" / "schedulingpolicies.yaml").read_text())
-POLICIES = "/apis/policyengine.io/v1alpha1/namespaces/kube-system/schedulingpolicies"
 KIND = "SchedulingPolicy"
+JSON = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
 N1, N2 = PIN.format(node="n1"), PIN.format(node="n2")
 FAILING = N1.replace(
     "}\n}", '}\n  test "t" {\n    given node "a" {}\n    given pod "p" {}\n    expect "p" on "a"\n  }\n}'
@@ -274,6 +280,32 @@ async def test_a_spec_of_a_mebibyte_a_long_name_and_a_thousand_findings_fit(worl
     assert len(found["findings"]) == MOST_FINDINGS and found["findingCount"] > MOST_FINDINGS
     assert found["conditions"][0]["message"].endswith(f"; {found['findingCount'] - 1} more")
     assert len(str(found)) < 10_000
+
+
+@served
+async def test_what_is_nested_without_end_is_rejected_and_ends_nothing(world: World) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    await policy(world, "deep", N1, params={"most": deep})
+    found = await status(world, "deep")
+    assert found["conditions"][0]["message"] == "`spec.params` is nested too deeply"
+    for _ in range(400):
+        deep = {"settings": deep}
+    serving = {"type": "Serving", "status": "False", "reason": "Suspended", "message": "", "lastTransitionTime": None}
+    body = {"status": {"rollout": {"settings": deep}, "conditions": [serving], "observedGeneration": 1}}
+    await respec(world, "deep", params=None, mode="Shadow")
+    await world.call("PATCH", f"{POLICIES}/deep/status", body, MERGE)
+    await asyncio.sleep(CORRECTION + 2)
+    assert (await conditions(world, "deep"))["Serving"] == ("False", "Waiting")
+
+
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=3))
+def test_the_values_of_params_arrive_as_the_api_server_has_them(params: dict[str, Any]) -> None:
+    source = SchedulingPolicySource(decode(SchedulingPolicy, {"metadata": {}, "spec": spec("", params=params)}))
+    texts = {name: text for name, text in source.texts.items() if name == PARAMS_FIELD}
+    found = {name: one.value for name, text in texts.items() for name, one in params_of(name, text).items()}
+    assert found == params
 
 
 @served

