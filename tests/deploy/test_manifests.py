@@ -134,7 +134,7 @@ def test_an_overlay_builds_valid_objects(overlay: str) -> None:
 
 
 @needs_kubectl
-@pytest.mark.parametrize("overlay", [one for one in OVERLAYS if one != "agents"])
+@pytest.mark.parametrize("overlay", OVERLAYS)
 def test_a_network_policy_says_of_every_pod_who_calls_it(overlay: str) -> None:
     items = [one for one in yaml.safe_load_all(built(overlay)) if one]
     policies = [one["spec"]["podSelector"] for one in items if one["kind"] == "NetworkPolicy"]
