@@ -37,7 +37,7 @@ def test_pages_are_asked_for_until_there_is_no_continuation() -> None:
     got = follow(listed(5, config_map("a", 3), continue_="next"), listed(5, config_map("b", 4)))
     assert got.seen == ["a@3", "b@4"]
     assert [one.query.get("continue") for one in got.server.asked[:2]] == [None, "next"]
-    assert {one.query["limit"] for one in got.server.asked[:2]} == {"500"}
+    assert {one.query["limit"] for one in got.server.asked[:2]} == {str(CONFIG_MAPS.page)}
 
 
 def test_the_selectors_of_a_kind_are_sent_with_list_and_watch() -> None:
