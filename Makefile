@@ -130,6 +130,7 @@ fuzz: setup     # SECONDS each: what is GUIDED by atheris, where that is install
 	$(BIN)/python -m tests.fuzz.lint_proofs 10000
 	$(BIN)/python -m tests.fuzz.fixes 10000
 	EVERY_RIGHT=1 $(BIN)/pytest -q tests/deploy/test_rights.py
+	$(BIN)/python -m tests.trials.test_finding_examples
 
 release: image  # dist/: sdist and wheel, what the image installs as CycloneDX, and what made them as SLSA provenance
 	rm -rf dist

@@ -49,7 +49,8 @@ class PodStore:
         return self.nominated.get(node_name, _NONE)
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
-        row = self.nodes.row_of.get(new.node_name) if new.node_name == old.node_name else None
+        is_same = (new.node_name, new.key) == (old.node_name, old.key)  # a test may give one UID to two pods
+        row = self.nodes.row_of.get(new.node_name) if is_same else None
         if row is None:
             self._leave(old)
             self._enter(new)

@@ -38,7 +38,12 @@ FINDINGS, UNUSABLE = 1, 2
     help="The least severity that makes the exit code 1.",
 )
 @click.option("--fix", is_flag=True, help="Apply the fixes that keep the meaning, then check again.")
-@click.option("--explain", "code", metavar="CODE", help="Print the page of a finding's code, such as PE1001.")
+@click.option(
+    "--explain",
+    "code",
+    metavar="CODE",
+    help="Print the page of a code, such as PE1001; of files also the smallest clusters that show its findings.",
+)
 @param_option
 @click.argument("paths", nargs=-1, metavar="PATH…")
 def lint(
@@ -52,11 +57,13 @@ def lint(
     Severities, codes to ignore and the budget of a decision are settled in `policyengine.toml`, section `[lint]`, or
     in `pyproject.toml`, section `[tool.policyengine.lint]`.
 
+    With --explain CODE FILE[:LINE]: the findings of that code, each with the smallest clusters that show it.
+
     Exit codes: 0 nothing found at the fail level; 1 findings; 2 a file is missing, empty, too large or not UTF-8, or
     a `--param` fits no policy.
     """
     if code is not None:
-        _explain(code)
+        _explain(code.upper(), paths, params)
         return
     if not paths:
         raise click.UsageError("name at least one file or folder, or a code with --explain")
@@ -116,10 +123,15 @@ def _plural(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _explain(code: str) -> None:
+def _explain(code: str, paths: Sequence[str], params: Mapping[str, object]) -> None:
     from policyengine.commands.lint_pages import page_of
 
-    page = page_of(code.upper())
+    page = page_of(code)
     if page is None:
         raise UnusableInput(f"no finding has the code `{code}`; codes look like `PE1001`")
     click.echo(page)
+    if paths:
+        from policyengine.commands.lint_examples import explained
+
+        for part in explained(code, paths, params):
+            click.echo(f"\n{part}", nl=False)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from policyengine import regular_file
 from policyengine.compiler.front import Checked, checked
+from policyengine.language import ir
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
@@ -78,6 +79,10 @@ class Linted(Struct, frozen=True):
 
     text: PolicyText
     findings: tuple[Diagnostic, ...]
+    in_text: tuple[Diagnostic, ...] = ()
+    """The same at their places in the text; those about params of its manifest are not among them."""
+    policies: tuple[ir.Policy, ...] = ()
+    """The policies of the text that have no error."""
 
 
 def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = None) -> list[Linted]:
@@ -94,7 +99,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
     """
     named, plugins = list(_named(texts)), known_plugins()
     settings_in: dict[Path, Settings] = {}
-    found: dict[int, tuple[Diagnostic, ...]] = {}
+    found: dict[int, Linted] = {}
     loaded: list[Checked] = []
     for group in _groups(texts):
         others = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
@@ -118,11 +123,12 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             folder = Path(texts[at].shown.file).parent
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
             opinions = lint(source, tree, policies, plugins, settings, overlays)
-            found[at] = tuple(_placed(one, texts[at]) for one in in_order([*wrong, *opinions]))
-        found[group[0]] += tuple(of_params)
+            own = tuple(in_order([*wrong, *opinions]))
+            shown = (*(_placed(one, texts[at]) for one in own), *(of_params if at == group[0] else ()))
+            found[at] = Linted(texts[at], shown, own, tuple(policies))
     if params:
         _each_has_a_policy(params, loaded)
-    return [Linted(text, found[at]) for at, text in enumerate(texts)]
+    return [found[at] for at in range(len(texts))]
 
 
 def _each_has_a_policy(params: Mapping[str, object], loaded: Iterable[Checked]) -> None:

@@ -113,6 +113,12 @@ def run_tests(
     return outcomes
 
 
+def played(tested: TestedPolicy, steps: tuple[ir_test.Step, ...]) -> Run | None:
+    """What the expectations of a test would be held against after steps that expect nothing; None where they cannot be
+    carried out."""
+    return _Runner(tested, ir_test.Test(name="", steps=steps, span=Span(0, 0)), STEPS, None).played()
+
+
 # --- before a policy serves ------------------------------------------------------------------------------
 
 
@@ -209,6 +215,15 @@ class _Runner:
         tested, test = self._tested, self._test
         return Outcome(tested.policy.name, test.name, tested.file_of(test), test.span, tuple(failures))
 
+    def played(self) -> Run | None:
+        """Run it to its rest; None where it cannot go on."""
+        try:
+            self._run([])
+            self._trial.settle()
+        except (_Stopped, TrialTooLong):
+            return None
+        return self.run
+
     def _run(self, failures: list[Failure]) -> None:
         steps = self._start()
         for step in steps:
@@ -234,7 +249,7 @@ class _Runner:
         profile = self._compiled(self._test.span)
         self._attempts = Attempts([profile])
         self._trial = Trial([profile], now / 1e9, limit=self._steps, tried=self._tried)
-        self._run_of = Run(self._trial, self._attempts, profile, self._uids, self._tested.policy, self._params)
+        self.run = Run(self._trial, self._attempts, profile, self._uids, self._tested.policy, self._params)
         if self._coverage is not None:
             self._coverage.active = True
         self._trial.see(*self._tested.objects.get(self._test.name, ()))
@@ -268,14 +283,14 @@ class _Runner:
                 trial.advance(step.duration / 1e9)
             case _:
                 trial.settle()
-                found = verdict(self._run_of, step)
+                found = verdict(self.run, step)
                 if found is not None:
                     failures.append(found)
 
     def _give(self, step: ir_test.GivenPod) -> None:
         self._given += 1
         created = format_timestamp(round(self._trial.now) * 10**9)
-        pod = given_pod(step, self._given, self._run_of.profile.scheduler_name, created)
+        pod = given_pod(step, self._given, self.run.profile.scheduler_name, created)
         self._uids[step.name] = pod.metadata.uid
         group = given_group(step)
         if group is not None:
@@ -284,7 +299,7 @@ class _Runner:
 
     def _replace(self, profile: Profile) -> None:
         self._trial.settle()
-        self._run_of.profile = profile
+        self.run.profile = profile
         self._attempts.replace(profile)
         self._trial.see(ProfileReplaced(profile))
 

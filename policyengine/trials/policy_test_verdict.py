@@ -100,7 +100,7 @@ def _rejected(run: Run, step: ir_test.ExpectRejected) -> Failure | None:
     expected = f"`{step.pod}` rejected" + (f" on `{step.node}`" if step.node else "")
     expected += f" by `{step.rule}`" if step.rule else ""
     expected += f" because of `{step.reason}`" if step.reason else ""
-    found = _refusals(run, step)
+    found = refusals(run, step)
     if isinstance(found, str):
         return _unmet(run, step, expected, found, step.node)
     by = [(rule, reasons) for rule, reasons in found if step.rule is None or rule == step.rule]
@@ -113,7 +113,7 @@ def _rejected(run: Run, step: ir_test.ExpectRejected) -> Failure | None:
     return _unmet(run, step, expected, f"the reason is `{said}`", step.node)
 
 
-def _refusals(run: Run, step: ir_test.ExpectRejected) -> list[tuple[str, str]] | str:
+def refusals(run: Run, step: ir_test.ExpectRejected) -> list[tuple[str, str]] | str:
     """(plugin or rule, reason) of what refused the pod there; or why nothing did."""
     attempt = run.attempt(step.pod)
     if step.node is not None:

@@ -237,3 +237,16 @@ def test_a_code_is_explained() -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("PE1001: ")
     assert run("--explain", "PE9999").exit_code == 2
+
+
+def test_a_finding_is_explained_by_the_smallest_cluster_that_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    path.write_text('policy "a" {\n  filter "f" { require node.podCount < 0 else "no" }\n}\n', encoding="utf-8")
+    result = run("--explain", "PE3001", f"{path}:2")
+    assert result.exit_code == 0, result.output
+    assert "warning[PE3001]: no node can pass" in result.stdout
+    assert 'test "PE3001 of line 2, 1" {\n  // `node.podCount < 0` is false\n' in result.stdout
+    assert "about what is written" in run("--explain", "PE3801", path).stdout
+    none = run("--explain", "PE3001", f"{path}:1")
+    assert none.exit_code == 2
+    assert "there is no finding PE3001 in" in none.stderr

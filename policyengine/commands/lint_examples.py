@@ -1,0 +1,71 @@
+"""`lint --explain CODE FILE[:LINE]`: each finding of a code, with the smallest clusters that show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from policyengine.commands.installed_plugins import installed_registry
+from policyengine.commands.lint_files import Linted, linted
+from policyengine.commands.options import UnusableInput
+from policyengine.commands.policy_files import texts_and_errors
+from policyengine.language.diagnostics import printable, render
+from policyengine.language.syntax import Span
+from policyengine.trials.finding_claims import CLAIMS
+from policyengine.trials.finding_search import examples
+from policyengine.trials.policy_test import TestedPolicy
+
+_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
+_TEXT_ONLY = "No cluster is shown for this code: it is about what is written more than about what is decided."
+_NOT_FOUND = "None of the clusters that were tried shows this."
+_NEVER = "No cluster contradicts this. What comes nearest, as tests that pass:"
+_SOMETIMES = "The smallest cluster that shows this, as a test that passes:"
+
+
+def explained(code: str, paths: Sequence[str], params: Mapping[str, object]) -> Iterator[str]:
+    """The findings of a code in files, each with its examples.
+
+    Arguments:
+        paths: as `lint` takes them; of `FILE:LINE` only the findings of that line.
+
+    Raises:
+        UnusableInput: a path cannot be used, or there is no such finding.
+    """
+    lines = {path: found for path in paths if not Path(path).exists() and (found := _LINE.fullmatch(path))}
+    texts, errors = texts_and_errors([lines[path][1] if path in lines else path for path in paths])
+    if errors:
+        raise UnusableInput("; ".join(map(str, errors)))
+    only = {(found[1], int(found[2])) for found in lines.values()}
+    whole = {path for path in paths if path not in lines}
+    none = True
+    for one in linted(texts, params):
+        for at, finding in enumerate(one.findings):
+            shown = one.text.shown
+            place = (shown.file, shown.line_column(finding.span.start)[0])
+            if finding.code == code and (place in only or not only or _is_below(shown.file, whole)):
+                none = False
+                yield render([finding], shown)
+                yield _examples(one, at)
+    if none:
+        raise UnusableInput(f"there is no finding {code} in {', '.join(f'`{printable(path)}`' for path in paths)}")
+
+
+def _is_below(file: str, paths: set[str]) -> bool:
+    return any(Path(path) in (Path(file), *Path(file).parents) for path in paths)
+
+
+def _examples(one: Linted, at: int) -> str:
+    """The examples of a finding, in a sentence or as tests."""
+    finding = one.in_text[at]
+    policy = next((policy for policy in one.policies if _holds(policy.span, finding.span)), None)
+    if finding.code not in CLAIMS or policy is None:
+        return f"{_TEXT_ONLY}\n"
+    never, found = examples(TestedPolicy(policy, registry=installed_registry()), finding)
+    if not found:
+        return f"{_NOT_FOUND}\n"
+    return "\n\n".join([_NEVER if never else _SOMETIMES, *(one.text for one in found)]) + "\n"
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start <= inner.end <= outer.end

@@ -1,0 +1,391 @@
+"""What the findings of lint say of clusters, by code: what is to be seen in an example of each.
+
+A finding that says sometimes is shown by a cluster in which it is so. One that says never or always is contradicted by
+no cluster; it is shown by those that come nearest to it: in `node.podCount > 5 && node.podCount < 3` one in which the
+first comparison is true and one in which the second is. How near is the branch distance of search-based testing: of
+`&&` the sum of both sides', of `||` the smaller one, of a comparison 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from policyengine.language import ir
+from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.ir.ir_walk import expressions_in, free_locals, walk
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, DOUBLE, Kind
+from policyengine.trials.finding_example import waits
+from policyengine.trials.policy_test import START
+from policyengine.trials.policy_test_verdict import Run
+
+POD, NODES = "p", ("a", "b")
+"""The pod that a claim is about, and its nodes."""
+_FIFTEEN_MINUTES: Final = 15 * 60 * 10**9
+
+
+class Want(NamedTuple):
+    """What is wanted of conditions: a leaf with its outcome, or each of the parts, or one of them."""
+
+    leaf: ir.Expr | None = None
+    outcome: bool | None = None
+    """None: it fails to have a value."""
+    beyond: str = ""
+    """What stands behind the leaf's own words: ` > 100`."""
+    parts: tuple[Want, ...] = ()
+    each: bool = True
+
+    def leaves(self) -> Iterator[Want]:
+        """The leaves, in the order they are written."""
+        if self.leaf is not None:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def distance(self, outcomes: Mapping[int, bool | None]) -> int:
+        """How many leaves have to change until it is so. `outcomes`: by the ids of the leaves' expressions."""
+        if self.leaf is not None:
+            return int(outcomes[id(self.leaf)] is not self.outcome)
+        distances = [part.distance(outcomes) for part in self.parts]
+        return sum(distances) if self.each else min(distances, default=0)
+
+
+def wanted(expr: ir.Expr, outcome: bool) -> Want:
+    """A condition has an outcome: taken apart at `&&`, `||`, `!` and `?:`."""
+    match expr:
+        case ir.Call(function="!_"):
+            return wanted(expr.args[0], not outcome)
+        case ir.Logic():
+            return Want(parts=tuple(wanted(part, outcome) for part in expr.operands), each=(expr.op == "&&") is outcome)
+        case ir.Conditional():
+            then = each(wanted(expr.condition, True), wanted(expr.then, outcome))
+            return Want(parts=(then, each(wanted(expr.condition, False), wanted(expr.otherwise, outcome))), each=False)
+        case _:
+            return Want(expr, outcome)
+
+
+def each(*parts: Want) -> Want:
+    """All of the parts."""
+    return Want(parts=parts)
+
+
+class Claim(NamedTuple):
+    """What is to be seen."""
+
+    want: Want = Want()
+    """Of the pod on the first node."""
+    never: bool = False
+    """It contradicts the finding: no cluster has it, and the nearest are shown."""
+    seen: Callable[[Run], bool] = lambda run: True
+    """What is to come of it."""
+    apart: tuple[str, ...] = ()
+    """Scores: the first node has more of the first one than the second node has, and less of the second one."""
+    scores: tuple[str, ...] = ()
+    """The scores that are shown."""
+    nodes: int = 1
+    pods: int = 1
+    in_order: bool = False
+    """Whether the order of the pods is shown."""
+    after: tuple[int, ...] = ()
+    """Nanoseconds that pass; one of them."""
+    reads: tuple[str, ...] = ()
+    """Fields of pods that matter although the policy does not read them."""
+
+
+# --- what comes of it --------------------------------------------------------------------------------------
+
+
+def _reached(*rules: str) -> Callable[[Run], bool]:
+    """The policy's filters were asked: no plugin refused the node before them. `rules`: names of filters."""
+
+    def seen(run: Run) -> bool:
+        attempt = run.attempt(POD)
+        status = None if attempt is None else attempt.refused.get(NODES[0])
+        return waits(run, POD) or (attempt is not None and (status is None or status.plugin in rules))
+
+    return seen
+
+
+def _refused_by(rule: str) -> Callable[[Run], bool]:
+    def seen(run: Run) -> bool:
+        attempt = run.attempt(POD)
+        return attempt is not None and NODES[0] in attempt.refused and attempt.refused[NODES[0]].plugin == rule
+
+    return seen
+
+
+def _told_off_by(rule: str) -> Callable[[Run], bool]:
+    """A quota or permit refused the pod, and it is on no node."""
+
+    def seen(run: Run) -> bool:
+        if run.trial.node_of(run.uids[POD]):
+            return False
+        lines = [line for line in run.trial.timeline(run.uids[POD]) if line.what in ("refused", "gated")]
+        return any(rule == by or rule in by for line in lines if (by := line.details.get("by", "")))
+
+    return seen
+
+
+def _goes_to_second(run: Run) -> bool:
+    return run.trial.node_of(run.uids[POD]) == NODES[1]
+
+
+def _waits(run: Run) -> bool:
+    return all(waits(run, pod) for pod in run.uids)
+
+
+def _settled(run: Run) -> bool:
+    """No pod is refused."""
+    return all(run.trial.node_of(uid) or waits(run, pod) for pod, uid in run.uids.items())
+
+
+def _still_waits(run: Run) -> bool:
+    return run.trial.now >= START / 1e9 + _FIFTEEN_MINUTES / 1e9 and waits(run, POD)
+
+
+def _popped_first(run: Run, pod: str) -> bool:
+    return run.uids[pod] in run.trial.popped[:1]
+
+
+def _younger_first(run: Run) -> bool:
+    """The pod made last is given out first."""
+    made = {name: run.trial.cluster.pods[uid].metadata.creation_timestamp or "" for name, uid in run.uids.items()}
+    return made["p"] < made["q"] and _popped_first(run, "q")
+
+
+def _lower_first(run: Run) -> bool:
+    """The pod of lower priority is given out first."""
+    pods = run.trial.state.view.pods
+    uids = run.uids
+    return pods[uids["p"]].priority < pods[uids["q"]].priority and _popped_first(run, "p")
+
+
+# --- what findings are about -----------------------------------------------------------------------------
+
+
+def _require(policy: ir.Policy, span: Span) -> tuple[ir.Filter, int]:
+    return next(
+        (filter_, number)
+        for filter_ in policy.filters
+        for number, require in enumerate(filter_.requires)
+        if not filter_.file and span in (require.condition.span, require.on_error and require.on_error.span)
+    )
+
+
+def _ran(filter_: ir.Filter) -> list[Want]:
+    return [] if filter_.when is None else [wanted(filter_.when, True)]
+
+
+def _passed(filter_: ir.Filter, count: int | None = None) -> list[Want]:
+    return [wanted(require.condition, True) for require in filter_.requires[:count]]
+
+
+def _filters(policy: ir.Policy) -> Callable[[Run], bool]:
+    return _reached(*(filter_.name for filter_ in policy.filters))
+
+
+def _never_passes(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    filter_, number = _require(policy, finding.span)
+    return Claim(each(*_ran(filter_), *_passed(filter_, number + 1)), True, _refused_by(filter_.name))
+
+
+def _always_true(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    filter_, number = _require(policy, finding.span)
+    before = _passed(filter_, number) if finding.code == "PE3003" else []
+    refused = wanted(filter_.requires[number].condition, False)
+    return Claim(each(*_ran(filter_), *before, refused), True, _filters(policy))
+
+
+def _required_twice(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    filter_, number = _require(policy, finding.span)
+    first = next(one for one in policy.filters if one.name == finding.message.split("`")[1])
+    refused = wanted(filter_.requires[number].condition, False)
+    return Claim(each(*_ran(filter_), *_passed(first), refused), True, _filters(policy))
+
+
+def _one_outcome(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    """A condition, or a part of one, that is always true, or never."""
+    always = "always true" in finding.message
+    part = next(part for part in _parts(policy, finding.span) if part.type == BOOL)
+    return Claim(wanted(part, not always), True, _filters(policy))
+
+
+def _idle_operand(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    logic = next(
+        part
+        for part in _parts(policy, None)
+        if isinstance(part, ir.Logic) and any(one.span == finding.span for one in part.operands)
+    )
+    idle = next(one for one in logic.operands if one.span == finding.span)
+    by = [one for one in logic.operands if one.span == finding.related[0].span]
+    holds = logic.op == "&&"
+    return Claim(each(*(wanted(one, holds) for one in by), wanted(idle, not holds)), True, _filters(policy))
+
+
+_TRUE_OF_ITSELF = frozenset({"_==_", "_<=_", "_>=_"})
+
+
+def _known_beforehand(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    part = next(_parts(policy, finding.span))
+    if not isinstance(part, ir.Call) or part.type != BOOL:
+        return Claim(seen=_filters(policy))
+    return Claim(Want(part, part.function not in _TRUE_OF_ITSELF), True, _filters(policy))
+
+
+def _parts(policy: ir.Policy, span: Span | None) -> Iterator[ir.Expr]:
+    """The parts of the policy's expressions that stand in a place, or anywhere, and can be asked alone."""
+    for whole in expressions_in(replace_tests(policy)):
+        for part in walk(whole):
+            if span in (None, part.span) and not free_locals(part):
+                yield part
+
+
+def replace_tests(policy: ir.Policy) -> tuple[Any, ...]:
+    """The members of a policy that decide something."""
+    return tuple(getattr(policy, name) for name in policy.__struct_fields__ if name not in ("tests", "source", "texts"))
+
+
+def _score(policy: ir.Policy, finding: Diagnostic) -> ir.Score:
+    return next(one for one in policy.scores if not one.file and finding.span in (one.value.span, one.span))
+
+
+def _same_everywhere(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(scores=(_score(policy, finding).name,), nodes=2, seen=_filters(policy))
+
+
+def _far_apart(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    name = _score(policy, finding).name
+    return Claim(apart=(name,), scores=(name,), nodes=2)
+
+
+def _outweighed(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    names = tuple(finding.message.split("`")[1:4:2])
+    return Claim(apart=names, scores=names, nodes=2, seen=_goes_to_second)
+
+
+def _compared(expr: ir.Expr, function: str, value: float) -> Want:
+    number = ir.Const(type=expr.type, span=expr.span, value=float(value) if expr.type == DOUBLE else int(value))
+    call = ir.Call(
+        type=BOOL, span=expr.span, shape=expr.shape, reach=expr.reach, function=function, args=(expr, number)
+    )
+    return Want(call, True, f" {function.strip('_')} {value:g}")
+
+
+def _one_of(*parts: Want) -> Want:
+    return Want(parts=parts, each=False)
+
+
+def _cut(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    score = _score(policy, finding)
+    if score.value.type.kind is Kind.OPTIONAL:
+        return Claim(scores=(score.name,), seen=_filters(policy))
+    beyond = _one_of(_compared(score.value, "_>_", 100), _compared(score.value, "_<_", 0))
+    return Claim(beyond, scores=(score.name,), seen=_filters(policy))
+
+
+def _saturated(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    score = _score(policy, finding)
+    assert isinstance(score.value, ir.Call)
+    return Claim(_compared(score.value.args[0], "_>_", 100), scores=(score.name,), seen=_filters(policy))
+
+
+def _truncated(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    part = next(part for part in _parts(policy, finding.span) if isinstance(part, ir.Call) and part.function == "_/_")
+    rest = ir.Call(type=part.type, span=part.span, shape=part.shape, reach=part.reach, function="_%_", args=part.args)
+    return Claim(_compared(rest, "_!=_", 0), scores=tuple(score.name for score in policy.scores))
+
+
+def _lets_through(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    filter_, number = _require(policy, finding.span)
+    return Claim(each(*_ran(filter_), Want(filter_.requires[number].condition)), seen=_filters(policy))
+
+
+def _cannot_fail(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    rules: list[tuple[ir.Expr | None, ir.Expr]] = [(one.on_error, one.value) for one in policy.scores]
+    rules += [(one.on_error, one.condition) for filter_ in policy.filters for one in filter_.requires]
+    value = next(value for on_error, value in rules if on_error is not None and on_error.span == finding.span)
+    return Claim(Want(value), True, _filters(policy))
+
+
+def _named(members: tuple[Any, ...], *spans: Span | None) -> Any:
+    return next(one for one in members if one.span in spans or any(_at(one, span) for span in spans))
+
+
+def _at(member: Any, span: Span | None) -> bool:
+    parts = (getattr(member, name, None) for name in ("key", "min", "timeout", "delay"))
+    return any(part is not None and part.span == span for part in parts)
+
+
+def _alone(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(pods=2, seen=_waits)
+
+
+def _never_applies(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    later, earlier = (
+        next(gang for gang in policy.gangs if gang.name == name) for name in finding.message.split("`")[1:4:2]
+    )
+    runs = [] if later.when is None else [wanted(later.when, True)]
+    skips = Want(parts=(), each=False) if earlier.when is None else wanted(earlier.when, False)
+    return Claim(each(*runs, skips), True, _settled)
+
+
+def _unbounded_min(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    gang = _named(policy.gangs, finding.span)
+    return Claim(_one_of(_compared(gang.min, "_>_", 10_000), _compared(gang.min, "_<_", 1)), seen=_settled)
+
+
+def _held_long(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(seen=_still_waits, after=(_FIFTEEN_MINUTES,))
+
+
+def _refused_at_last(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    refused = _told_off_by(_named(policy.permits, finding.span).name)
+    return Claim(seen=lambda run: _still_waits(run) or refused(run), after=(_FIFTEEN_MINUTES,))
+
+
+def _refused_in_time(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    permit = _named(policy.permits, finding.span)
+    return Claim(seen=_told_off_by(permit.name), after=tuple(n * 10**9 for n in (1, 5, 30, 61, 91, 301, 601, 901)))
+
+
+def _ageless(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(pods=2, in_order=True, seen=_younger_first, reads=("createdAt",))
+
+
+def _without_priority(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(pods=2, in_order=True, seen=_lower_first, reads=("priority",))
+
+
+def _idle_key(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    return Claim(pods=2, in_order=True, seen=_settled)
+
+
+CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
+    "PE3001": _never_passes,
+    "PE3002": _always_true,
+    "PE3003": _always_true,
+    "PE3004": _one_outcome,
+    "PE3005": _required_twice,
+    "PE3006": _one_outcome,
+    "PE3007": _idle_operand,
+    "PE3008": _known_beforehand,
+    "PE3101": _same_everywhere,
+    "PE3102": _far_apart,
+    "PE3103": _cut,
+    "PE3104": _outweighed,
+    "PE3105": _saturated,
+    "PE3106": _truncated,
+    "PE3201": _ageless,
+    "PE3202": _idle_key,
+    "PE3203": _without_priority,
+    "PE3301": _alone,
+    "PE3302": _unbounded_min,
+    "PE3303": _held_long,
+    "PE3304": _never_applies,
+    "PE3305": _refused_at_last,
+    "PE3306": _refused_in_time,
+    "PE3403": _lets_through,
+    "PE3404": _cannot_fail,
+}
+"""Code -> what its finding claims. The others are about the text, not about clusters."""
