@@ -53,7 +53,10 @@ def examples(tested: TestedPolicy, finding: Diagnostic) -> tuple[bool, list[Show
     """Whether no cluster contradicts a finding of the policy, and the smallest clusters that show it: two where it says
     never or always and two come near it from different sides, else one; none where none was found. Its code is among
     `CLAIMS`."""
-    claim = CLAIMS[finding.code](tested.policy, finding)
+    try:
+        claim = CLAIMS[finding.code](tested.policy, finding)
+    except StopIteration:
+        return False, []  # it is about a part of a macro's body, which has no value of its own
     search = _Search(tested, claim)
     found: list[Shown] = []
     line = tested.policy.source.line_column(finding.span.start)[0]

@@ -98,6 +98,11 @@ def test_a_finding_about_clusters_is_shown_by_one_that_passes_as_a_test(code: st
     assert all("expect" in text for text in texts)
 
 
+def test_a_part_of_a_macro_s_body_has_no_example() -> None:
+    members = 'filter "f" { require node.pods.exists(q, q.priority > 2 && q.priority > 1) }'
+    assert shown(members, "PE3007") == []
+
+
 def test_every_rule_that_speaks_of_clusters_has_a_case() -> None:
     assert {*CASES, "PE3001", "PE3002", "PE3104"} == set(CLAIMS)
     assert set(CLAIMS) <= {rule.code for rule in RULES}
