@@ -21,7 +21,8 @@ Place = tuple[str | int, ...]
 START = "2026-01-05T00:00:00Z"
 """A Monday; when a scenario begins that does not say."""
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
+_PART = r"(\d+(?:\.\d+)?)(ms|s|min|h|d)"
+_DURATION = re.compile(f"(?:{_PART})+")
 
 
 class ScenarioError(ValueError):
@@ -154,10 +155,9 @@ def seconds(value: Any, place: Place) -> float:
     """A duration's seconds. Raises `ScenarioError`."""
     if isinstance(value, int | float):
         return float(value)
-    parts = _DURATION.findall(value)
-    if not parts or "".join(number + unit for number, unit in parts) != value:
+    if not _DURATION.fullmatch(value):
         raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, value))
 
 
 def _moment(text: str) -> float:
