@@ -31,7 +31,7 @@ from tests.faults.world import MAPS, NODES, PODS, node, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "admin"
-REPLICAS = ("scheduler-a", "scheduler-b")
+REPLICAS = ("scheduler-a", "scheduler-b", "scheduler-c")
 LEASE, RENEW, RETRY = 3.0, 2.0, 0.5
 SHORT = (
     *("--leader-elect-lease-duration", f"{LEASE:g}s"),

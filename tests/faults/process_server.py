@@ -23,12 +23,11 @@ from tests.faults.write_log import tell_writes
 
 def keep(api: ApiServer, journal: RawIOBase) -> None:
     """Write down every write from now on."""
-    keys = {kind.kind: kind.storage_key for kind in api.kinds}
 
     def write_down(write: Write) -> None:
         raw = write.after_raw or write.before_raw or b""
         line = {
-            "key": keys[write.kind],
+            "key": next(kind.storage_key for kind in api.kinds if kind.kind == write.kind),
             "object": json.loads(raw),
             "revision": write.resource_version,
             "gone": write.after_raw is None,

@@ -27,6 +27,7 @@ from tests.faults.process_cluster import (
     Replica,
     cluster,
 )
+from tests.faults.world import CRD, CRDS, MERGE, POLICIES
 
 both = pytest.mark.parametrize("kind", ["embedded", "envtest"])
 NODES, CPUS, PODS = 6, 6, 45
@@ -178,6 +179,48 @@ async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -
         await at.config_map("main", POLICY, method="PATCH")
         await at.status("main", "accepted")
         await at.settled(ROOM)
+
+
+@both
+async def test_policies_of_both_forms_that_flap_while_the_leader_of_three_is_killed(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        await at.call("POST", CRDS, CRD)
+        await at.config_map("main", ELSEWHERE)
+        leader, _ = await pair(at, tmp_path)
+        await at.start("scheduler-c", tmp_path, *SHORT, *PACED)
+        await at.config_map("flaps", OTHER)
+        spec = {"policies": {"a.policy": OTHER.replace("other", "third")}}
+        about = {"apiVersion": "policyengine.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "flaps"}}
+        await at.call("POST", POLICIES, {**about, "spec": spec})
+        flapping = asyncio.create_task(flap(at))
+        await within_a_burst(at, of=24)
+        leader.signal(signal.SIGKILL)
+        await at.bound(24)
+        assert not flapping.done(), "the burst took longer than the flapping"
+        assert not {"n0", "n1"} & set(at.bystander.bound.values())
+        await flapping
+        await at.settled(24)
+        assert (await at.status("flaps", "accepted"))["message"] == ""
+        deadline = time.monotonic() + 60
+        while (item := await at.call("GET", f"{POLICIES}/flaps")).get("status", {}).get("observedGeneration") != (
+            item["metadata"]["generation"]
+        ):
+            assert time.monotonic() < deadline, item
+            await asyncio.sleep(0.5)
+        assert {row["type"]: row["status"] for row in item["status"]["conditions"]}["Ready"] == "True"
+
+
+OTHER = 'policy "other" { scheduler "other" }'
+
+
+async def flap(at: Cluster, changes: int = 120) -> None:
+    """A ConfigMap and a SchedulingPolicy change ten times a second; their last texts are good."""
+    for number in range(changes + 1):
+        text = OTHER[: 20 if number % 2 else None] + f"// {number}\n"
+        await at.config_map("flaps", text, method="PATCH")
+        body = {"spec": {"policies": {"a.policy": text.replace("other", "third")}}}
+        await at.call("PATCH", f"{POLICIES}/flaps", body, MERGE)
+        await asyncio.sleep(0.1)
 
 
 BURNS = f"""policy "burns" {{ scheduler "burns" filter "f" {{ require node.free.cpu > 1000 }}
