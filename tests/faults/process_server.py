@@ -8,6 +8,7 @@ with the token `NAME-token`.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from io import RawIOBase
@@ -62,6 +63,8 @@ async def serve_for_ever(api: ApiServer, port: int) -> None:
 
 
 def main(port: int, journal: Path, names: list[str]) -> None:
+    # The first custom resource loads it, which takes seconds beside `cyclonedx-bom`: longer than leases here last.
+    importlib.import_module("jsonschema")
     api = ApiServer(SystemClock(), tokens={f"{name}-token": User(name, ADMIN.groups) for name in names})
     if journal.exists():
         restore(api, journal.read_text().splitlines())
