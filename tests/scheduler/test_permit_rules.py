@@ -24,6 +24,13 @@ def test_a_delayed_pod_is_bound_when_the_delay_is_over_and_no_sooner() -> None:
     assert binds(driver.wait(0.1)) == {"p": "n1"}
 
 
+def test_a_delay_is_over_where_what_is_left_of_it_is_finer_than_the_clock() -> None:
+    driver = driven('permit "slow" { delay: 100ms }').showing(node("n1"), pod("p"))
+    driver.now = 1_800_000_007.0
+    driver.cycle()
+    assert binds(driver.until_wakeup()) == {"p": "n1"}
+
+
 def test_a_delay_may_follow_from_the_chosen_node() -> None:
     driver = driven('permit "numbered" { delay: trailingInt(node.name).orValue(0) * 1s }').showing(node("n7"), pod("p"))
     driver.cycle()

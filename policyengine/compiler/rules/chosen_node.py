@@ -37,6 +37,8 @@ from policyengine.language import ir
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import optional
 
+CLOCK_STEP = 1e-6
+"""Seconds. Of the seconds since the epoch a double tells no finer ones: to be asked again sooner is to be asked now."""
 _NOWHERE = Failed(Fault.FAILED, "the node is not known")
 
 
@@ -135,7 +137,7 @@ class RulePermit:
                 reason = erred(self.name, self._written, delay.detail or delay.fault.text)
                 return Permission(Status(Code.UNSCHEDULABLE, (reason,)))
             ask_in = delay / 1e9 - waited
-            if ask_in <= 0:
+            if ask_in < CLOCK_STEP:
                 return PERMITTED
         return Permission(Status(Code.WAIT), self._longest(place), ask_in)
 
