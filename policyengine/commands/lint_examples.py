@@ -17,6 +17,7 @@ from policyengine.trials.finding_search import examples
 from policyengine.trials.policy_test import TestedPolicy
 
 _LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
+_KNOWN = "How it is known:"
 _TEXT_ONLY = "No cluster is shown for this code: it is about what is written more than about what is decided."
 _NOT_FOUND = "None of the clusters that were tried shows this."
 _NEVER = "No cluster contradicts this. What comes nearest, as tests that pass:"
@@ -46,6 +47,8 @@ def explained(code: str, paths: Sequence[str], params: Mapping[str, object]) -> 
             if finding.code == code and (place in only or not only or _is_below(shown.file, whole)):
                 none = False
                 yield render([finding], shown)
+                if finding.steps:
+                    yield _steps(one, at)
                 yield _examples(one, at)
     if none:
         raise UnusableInput(f"there is no finding {code} in {', '.join(f'`{printable(path)}`' for path in paths)}")
@@ -53,6 +56,17 @@ def explained(code: str, paths: Sequence[str], params: Mapping[str, object]) -> 
 
 def _is_below(file: str, paths: set[str]) -> bool:
     return any(Path(path) in (Path(file), *Path(file).parents) for path in paths)
+
+
+def _steps(one: Linted, at: int) -> str:
+    """How a finding is known, step by step: each with its line."""
+    places = zip(one.findings[at].steps, one.in_text[at].steps, strict=True)
+    lines = [
+        f"  line {one.text.shown.line_column(shown.span.start)[0]}: "
+        f"`{printable(' '.join(one.text.source.slice(step.span).split()))}` {printable(step.label)}"
+        for shown, step in places
+    ]
+    return "\n".join([_KNOWN, *lines]) + "\n"
 
 
 def _examples(one: Linted, at: int) -> str:

@@ -61,6 +61,8 @@ class Diagnostic(Struct, frozen=True):
     span: Span
     fix: Fix | None = None
     related: tuple[Related, ...] = ()
+    steps: tuple[Related, ...] = ()
+    """How it is known, of what has a proof: each place and what follows from it."""
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,12 @@ class PolicyText:
         fix = diagnostic.fix
         if fix is not None:
             fix = None if self.folded else replace(fix, edits=tuple(self._edit(edit) for edit in fix.edits))
-        related = tuple(replace(one, span=self.shown_span(one.span)) for one in diagnostic.related)
+        related, steps = (
+            tuple(replace(one, span=self.shown_span(one.span)) for one in places)
+            for places in (diagnostic.related, diagnostic.steps)
+        )
         shown = self.shown_span(diagnostic.span)
-        return replace(diagnostic, file=self.shown.file, span=shown, fix=fix, related=related)
+        return replace(diagnostic, file=self.shown.file, span=shown, fix=fix, related=related, steps=steps)
 
     def _edit(self, edit: Edit) -> Edit:
         return Edit(self.shown_span(edit.span), edit.text)

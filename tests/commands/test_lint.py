@@ -245,6 +245,10 @@ def test_a_finding_is_explained_by_the_smallest_cluster_that_shows_it(tmp_path: 
     result = run("--explain", "PE3001", f"{path}:2")
     assert result.exit_code == 0, result.output
     assert "warning[PE3001]: no node can pass" in result.stdout
+    assert (
+        "How it is known:\n  line 2: `node.podCount` lies within 0 and 2147483648\n"
+        "  line 2: `node.podCount < 0` is true: nothing is left\n" in result.stdout
+    )
     assert 'test "PE3001 of line 2, 1" {\n  // `node.podCount < 0` is false\n' in result.stdout
     assert "about what is written" in run("--explain", "PE3801", path).stdout
     none = run("--explain", "PE3001", f"{path}:1")

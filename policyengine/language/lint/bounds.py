@@ -6,16 +6,21 @@ What Kubernetes says of its fields is known too. An operation on integers fails 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 from functools import cached_property
+from itertools import islice
 
 from policyengine.language import ir
 from policyengine.language.checking.intervals import Intervals
+from policyengine.language.diagnostics import Related
 from policyengine.language.functions.bounds import EVERYTHING, Interval
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.types import Kind
-from policyengine.language.values import INT64_MAX, INT64_MIN
+from policyengine.language.types import Kind, Type
+from policyengine.language.values import INT64_MAX, INT64_MIN, display
 
+MOST_SHOWN = 20
+"""Steps of a proof."""
 _NOT_NEGATIVE = Interval(0, INT64_MAX)
 _COUNT = Interval(0, 2**31)
 _AMOUNTS: frozenset[tuple[str, ...]] = frozenset(
@@ -62,6 +67,34 @@ class Bounds(Intervals):
         if known is None:
             known = self._known_bounds[id(expr)] = super().of(expr)
         return known
+
+    def steps(self, expr: ir.Expr) -> tuple[Related, ...]:
+        """How the bounds of an expression come about: the parts that have some, then itself."""
+        found: dict[Related, None] = {}
+        for part in self._parts(expr):
+            kind, bounds = _content(part.type), self.of(part)
+            if (
+                kind.kind in _NUMERIC
+                and bounds[:2] != EVERYTHING[:2]
+                and (part is expr or not isinstance(part, ir.Const))
+            ):
+                found[Related(part.span, within(bounds, kind))] = None
+        return tuple(found)
+
+    def why_total(self, expr: ir.Expr) -> tuple[Related, ...]:
+        """Why evaluating an expression, which `may_fail` says is no error, is none."""
+        found: dict[Related, None] = {}
+        for part in self._parts(expr):
+            if isinstance(part, ir.Call) and part.function not in _TOTAL and part.type.kind is not Kind.DOUBLE:
+                found[Related(part.span, f"{within(self.of(part), part.type)}, which 64 bits hold")] = None
+            elif isinstance(part, ir.Call | ir.Index | ir.Select) or part is expr:
+                found[Related(part.span, "has a value whatever it is given")] = None
+        return tuple(found)
+
+    def _parts(self, expr: ir.Expr) -> list[ir.Expr]:
+        """The parts that come first, each before what it is a part of; no more than are shown."""
+        parts = walk(expr, lambda name: self._lets[name].value if name in self._lets else None)
+        return [*islice(parts, MOST_SHOWN)][::-1]
 
     def computed(self, expr: ir.Expr) -> Interval:
         """The bounds of an expression in its grain; of an optional: of its content."""
@@ -119,3 +152,18 @@ class Bounds(Intervals):
         bounds = self.computed(call)
         within = bounds.low > INT64_MIN and bounds.high < INT64_MAX
         return call.type.kind is not Kind.DOUBLE and (bounds.nan or not within)
+
+
+def within(bounds: Interval, type_: Type) -> str:
+    """The bounds as the step of a proof shows them."""
+    low, high = number(bounds.low, type_), number(bounds.high, type_)
+    return (f"is {low}" if low == high else f"lies within {low} and {high}") + (", or is NaN" if bounds.nan else "")
+
+
+def number(value: float, type_: Type) -> str:
+    """An end of an interval, in the type's own unit."""
+    return display(int(value) if type_.kind is not Kind.DOUBLE and math.isfinite(value) else value, type_)
+
+
+def _content(type_: Type) -> Type:
+    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_

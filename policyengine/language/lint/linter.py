@@ -60,9 +60,7 @@ def lint(
 def _opinions(subject: Subject) -> list[Diagnostic]:
     imports = {statement.span for statement in subject.file.imports}
     found = [
-        Diagnostic(
-            rule.code, rule.severity, printable(one.message), subject.source.file, one.span, one.fix, one.related
-        )
+        Diagnostic(rule.code, rule.severity, printable(one.message), subject.source.file, *one[1:])
         for rule in RULES
         if rule.code not in subject.settings.ignored
         for one in rule.check(subject)

@@ -26,6 +26,8 @@ class Finding(NamedTuple):
     span: Span
     fix: Fix | None = None
     related: tuple[Related, ...] = ()
+    steps: tuple[Related, ...] = ()
+    """How it is known, of what has a proof."""
 
 
 Findings = Iterator[Finding]

@@ -10,8 +10,9 @@ have a value, and a double may be NaN, of which `x > 3` and `x <= 3` are both fa
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,9 +20,11 @@ from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.definitions import MIRRORED, NEGATED
+from policyengine.language.diagnostics import Related
 from policyengine.language.functions.bounds import EVERYTHING, Interval, add, negative
-from policyengine.language.lint.bounds import Bounds
+from policyengine.language.lint.bounds import MOST_SHOWN, Bounds, number
 from policyengine.language.types import Kind, Type
+from policyengine.language.values import display
 
 MOST_STEPS = 30_000
 """Comparisons looked at in one file, each policy of it having its share; after these nothing more is claimed."""
@@ -91,6 +94,27 @@ class Domain(Struct, frozen=True):
         point_out = low == high and (self.open_low or self.open_high or low in self.excluded)
         return low > high or point_out
 
+    def shown(self, type_: Type) -> str:
+        """What is left, in words: `6 to 9`, `"a" or "b"`, `nothing`."""
+        if self.is_empty:
+            return "nothing"
+        excluded, (low, high, nan) = self.excluded, self.bounds
+        if self.allowed is not None:
+            text = " or ".join(sorted(_shown(one, type_) for one in self.allowed - excluded if self._holds(one)))
+            return f"{text} or NaN" if nan and text else text or "NaN"
+        least = f"{'more than ' if self.open_low else ''}{number(low, type_)}"
+        most = f"{'less than ' if self.open_high else ''}{number(high, type_)}"
+        if math.isinf(low) and math.isinf(high):
+            text = "anything"
+        elif math.isinf(high):
+            text = f"{least} and above"
+        elif math.isinf(low):
+            text = f"{most} and below"
+        else:
+            text = least if low == high else f"{least} to {most}"
+        text += f" but {', '.join(sorted(_shown(one, type_) for one in excluded))}" if excluded else ""
+        return f"{text} or NaN" if nan else text
+
     def _holds(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
@@ -110,6 +134,20 @@ class Comparison(NamedTuple):
     value: object
     nan: bool = False
     """Whether NaN compares so."""
+    of: ir.Expr | None = None
+    """The term, where it has a place of its own."""
+
+
+class Step(NamedTuple):
+    """One step of a proof: what a condition leaves of its term."""
+
+    before: Step | None
+    """The step before it about the same term."""
+    expr: ir.Expr
+    holds: bool
+    said: Comparison | None
+    """None: the condition is a constant."""
+    left: Domain
 
 
 class Literal(NamedTuple):
@@ -138,7 +176,7 @@ def false(condition: ir.Expr) -> Literal:
 
 Branch = Sequence[Sequence[Literal]]
 """Ways of which one holds: each the literals that then hold together."""
-Store = dict[Hashable, Domain]
+Store = dict[Hashable, Step]
 
 
 class OutOfStepsError(Exception):
@@ -158,13 +196,18 @@ class Truth:
         self._left = MOST_STEPS // policies
         self._in_question = 0
         self._meaning = meaning
+        self._ends: list[Step] = []
+        self._proved: Sequence[Step] = ()
 
     def impossible(self, *given: Literal) -> bool:
         """Whether what is said of the conditions can never be so of all of them."""
         self._in_question = min(MOST_IN_A_QUESTION, self._left)
         allowed = self._in_question
+        self._ends = []
         try:
-            return self._closed(list(given), (), {}, 0)
+            proved = self._closed(list(given), (), {}, 0)
+            self._proved = self._ends if proved else self._proved
+            return proved
         except OutOfStepsError:
             return False
         finally:
@@ -179,6 +222,30 @@ class Truth:
         if self.impossible(not_false(condition)):
             return False
         return True if self.implied(condition) else None
+
+    def proof(self) -> tuple[Related, ...]:
+        """The steps of the last question that was answered with yes: at the end of each way nothing is left."""
+        found: dict[Related, None] = {}
+        for end in self._proved[:MOST_SHOWN]:
+            steps: list[Step] = []
+            step: Step | None = end
+            while step is not None:
+                steps.append(step)
+                step = step.before
+            for one in reversed(steps[:MOST_SHOWN]):
+                found.update(dict.fromkeys(self._said(one)))
+        return tuple(found)[:MOST_SHOWN]
+
+    def _said(self, step: Step) -> Iterator[Related]:
+        said, outcome = step.said, "true" if step.holds else "false"
+        if said is None:
+            yield Related(step.expr.span, f"is never {outcome}")
+        elif said.of is None:
+            left = " as well: nothing is left" if step.left.is_empty else ""
+            yield Related(step.expr.span, f"is {outcome}{left}")
+        else:
+            yield from self._bounds.steps(said.of) if step.before is None else ()
+            yield Related(step.expr.span, f"is {outcome}: {step.left.shown(_content(said.of.type))} is left")
 
     def _let_of(self, name: str) -> ir.Expr | None:
         let = self._lets.get(name)
@@ -196,6 +263,7 @@ class Truth:
             match expr:
                 case ir.Const():
                     if expr.value is not holds:
+                        self._ends.append(Step(None, expr, holds, None, Domain()))
                         return True
                 case ir.LetRef() if (value := self._let_of(expr.name)) is not None:
                     pending.append(said._replace(expr=value))
@@ -233,8 +301,12 @@ class Truth:
         said = self._comparison(expr, holds)
         if said is None:
             return False
-        domain = store[said.term] = store.get(said.term, said.start).narrowed(said.operator, said.value, said.nan)
-        return domain.is_empty
+        before = store.get(said.term)
+        left = (said.start if before is None else before.left).narrowed(said.operator, said.value, said.nan)
+        step = store[said.term] = Step(before, expr, holds, said, left)
+        if left.is_empty:
+            self._ends.append(step)
+        return left.is_empty
 
     def _comparison(self, expr: ir.Expr, holds: bool) -> Comparison | None:
         """What a condition that cannot be taken apart says; None where that is nothing."""
@@ -248,7 +320,7 @@ class Truth:
             if values is not None:
                 term = expr.args[0]
                 start = self._domain(term, _content(term.type).kind in _NUMERIC)
-                return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values, nan=not holds)
+                return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values, not holds, term)
         return Comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
 
     def _compares(self, function: str, left: ir.Expr, right: ir.Expr) -> Comparison | None:
@@ -258,7 +330,7 @@ class Truth:
         if isinstance(right, ir.Const) and _is_plain(right.value):
             if not numeric and function not in ("_==_", "_!=_"):
                 return Comparison(("ordered", self._key(left), function, right.value), Domain(), "_==_", True)
-            return Comparison(self._key(left), self._domain(left, numeric), function, right.value)
+            return Comparison(self._key(left), self._domain(left, numeric), function, right.value, of=left)
         return self._between(function, left, right, numeric)
 
     def _between(self, function: str, left: ir.Expr, right: ir.Expr, numeric: bool) -> Comparison | None:
@@ -292,6 +364,10 @@ class Truth:
 
 def _content(type_: Type) -> Type:
     return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
+
+
+def _shown(value: object, type_: Type) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else display(value, type_)
 
 
 def _is_plain(value: object) -> bool:

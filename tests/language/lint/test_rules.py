@@ -29,6 +29,24 @@ def test_a_case(code: str, case: str) -> None:
     assert places([finding for finding in found if finding.code == code], text) == marks(case)
 
 
+_CLAIMS = re.compile(
+    r"\b(?:never|always|cannot|no node can|nothing here can|none of them|implies|true wherever|the same|"
+    r"known beforehand|refused before|lies within|adds at most)\b"
+)
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in RULES])
+def test_what_never_or_always_is_comes_with_the_steps_of_its_proof_or_by_definition(code: str) -> None:
+    title, page = CODES[code]
+    cases = [whole(case.values[1]) for case in CASES if case.values[0] == code]
+    found = [one for text in cases for one in checked_and_linted(text)[1] if one.code == code]
+    claiming = [one for one in found if _CLAIMS.search(f"{title}; {one.message}")]
+    if claiming and "By definition: " not in page:
+        assert "How it is known: " in page, claiming[0].message
+        assert [one.message for one in claiming if not one.steps] == []
+    assert all(step.label for one in found for step in one.steps)
+
+
 def test_every_rule_has_cases_of_both_outcomes_and_a_page() -> None:
     assert FILES.keys() == LINT_CODES
     for code, text in FILES.items():

@@ -40,7 +40,7 @@ def constant_when(subject: Subject) -> Findings:
             message = (
                 "`when` is always true: leave it out" if outcome else "`when` is never true, so the rule never runs"
             )
-            yield Finding(message, place.expr.span)
+            yield Finding(message, place.expr.span, steps=subject.truth.proof())
 
 
 _WHOLE = frozenset({"when", "condition"})
@@ -75,7 +75,7 @@ def _inside(subject: Subject, place: Place) -> Findings:
             pending += [one for one in parts if holds(one.span)]
         else:
             shown = "always true" if outcome else "never true"
-            yield Finding(f"this is {shown}, so it decides nothing", part.span)
+            yield Finding(f"this is {shown}, so it decides nothing", part.span, steps=subject.truth.proof())
 
 
 _MOST = 12
@@ -108,7 +108,7 @@ def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
                 continue
             # In `a && b` the implied one is idle, in `a || b` the one that implies.
             implied, by = (one, other) if logic.op == "&&" else (other, one)
-            idle, later = truth.implied(implied, not_false(by)), truth.implied(by, not_false(implied))
+            later, idle = truth.implied(by, not_false(implied)), truth.implied(implied, not_false(by))
             if idle and not (later and one.span.start < other.span.start):
                 said.add(id(one))
                 word = "wherever this is true" if logic.op == "||" else "wherever the rest holds"
@@ -117,7 +117,7 @@ def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
                     if logic.op == "||"
                     else f"this is true {word}, so it adds nothing"
                 )
-                yield Finding(message, one.span, None, (Related(other.span, "because of this"),))
+                yield Finding(message, one.span, None, (Related(other.span, "because of this"),), truth.proof())
 
 
 _OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_-_", "_/_", "ratio", "min", "max"})
@@ -130,6 +130,8 @@ def self_comparison(subject: Subject) -> Findings:
     `x == x`, `x - x`, `ratio(x, x)` and `a && a` have a result that is known beforehand (a ratio is 1, and 0 where x
     is). One side was meant to be something else, such as `node` in the place of `pod`. A double that may be NaN is not
     reported: `x == x` asks whether it is.
+
+    By definition: both sides are the same expression, their lets and functions put in, and nothing in it is drawn.
     """
     meaning = subject.meaning
     for call in subject.parts_of(ir.Call):

@@ -40,7 +40,7 @@ def impossible_filter(subject: Subject) -> Findings:
                     "this is never true" if alone else "this cannot hold together with what is required before it"
                 )
                 related = (Related(before, "required here"),) if before is not None and not alone else ()
-                yield Finding(message, require.condition.span, related=related)
+                yield Finding(message, require.condition.span, None, related, subject.truth.proof())
                 break
             passed.append(_passed(require))
 
@@ -82,7 +82,8 @@ def vacuous_require(subject: Subject) -> Findings:
             if subject.truth.implied(condition, *when):
                 by_when = not subject.truth.implied(condition)
                 why = "wherever `when` is, so it refuses nothing" if by_when else "so it refuses nothing"
-                yield Finding(f"this is always true{' ' if by_when else ', '}{why}", condition.span)
+                message = f"this is always true{' ' if by_when else ', '}{why}"
+                yield Finding(message, condition.span, steps=subject.truth.proof())
 
 
 _MOST = 40
@@ -95,6 +96,8 @@ def implied_require(subject: Subject) -> Findings:
 
     A condition before it in the same filter lets nothing through that this one would refuse. One of the two is not what
     was meant, or can go: `require node.free.cpu >= 2` behind `require node.free.cpu >= 4` never refuses anything.
+
+    How it is known: as for PE3002, with what is required before it taken to be true.
     """
     for filter_ in subject.own(subject.policy.filters):
         when = _when(filter_)
@@ -110,7 +113,7 @@ def implied_require(subject: Subject) -> Findings:
                 by = next(alone, requires[number - 1])
                 related = (Related(by.condition.span, "this refuses more"),)
                 message = "what is required before implies this, so it refuses nothing"
-                yield Finding(message, condition.span, None, related)
+                yield Finding(message, condition.span, None, related, subject.truth.proof())
 
 
 @rule("PE3005", Severity.WARNING)
@@ -120,6 +123,8 @@ def duplicate_require(subject: Subject) -> Findings:
     Two filters ask the same of the same pods. The second never refuses anything that the first let through, and which
     of the two names a refusal depends on their order. A first one with `on error` lets through what the second may
     refuse: it is the same only where `on error` is too.
+
+    By definition: the two conditions are the same expression, their lets and functions put in.
     """
     first: dict[tuple[int | None, int, int | None], tuple[str, Span]] = {}
     for filter_ in subject.own(subject.policy.filters):
@@ -156,19 +161,23 @@ def useless_on_error(subject: Subject) -> Findings:
 
     The expression has a value for every pod and node: nothing in it divides by what may be zero, converts, or asks for
     a domain. `on error` is never used. `--fix` removes it.
+
+    How it is known: every part is a function that has a value whatever it is given, or a number that is computed, and
+    the bounds of that stay within 64 bits and its divisor's do not hold 0.
     """
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:
             if require.on_error is not None and not subject.bounds.may_fail(require.condition):
-                yield _never_used((require.otherwise or require.condition).span.end, require.on_error)
+                steps = subject.bounds.why_total(require.condition)
+                yield _never_used((require.otherwise or require.condition).span.end, require.on_error, steps)
     for score in subject.own(subject.policy.scores):
         if score.on_error is not None and not subject.bounds.may_fail(score.value):
-            yield _never_used(score.value.span.end, score.on_error)
+            yield _never_used(score.value.span.end, score.on_error, subject.bounds.why_total(score.value))
 
 
-def _never_used(behind: int, on_error: ir.Expr) -> Finding:
+def _never_used(behind: int, on_error: ir.Expr, steps: tuple[Related, ...]) -> Finding:
     fix = Fix("remove `on error`", (Edit(Span(behind, on_error.span.end), ""),), safe=True)
-    return Finding("nothing here can fail, so this is never used", on_error.span, fix)
+    return Finding("nothing here can fail, so this is never used", on_error.span, fix, steps=steps)
 
 
 @rule("PE3506", Severity.INFO)

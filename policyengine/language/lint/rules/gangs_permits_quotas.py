@@ -20,11 +20,13 @@ def gang_of_one(subject: Subject) -> Findings:
     The key is different for every pod (`pod.uid`, `pod.namespace + "/" + pod.name`), so each pod is a gang by itself,
     and `min` is more than one: none of them is ever placed. The key is what the members have in common: a label, the
     owner.
+
+    How it is known: the key holds the uid, or name and namespace with a `/` between; the bounds of `min` go above 1.
     """
     for gang in subject.own(subject.policy.gangs):
         if subject.bounds.of(gang.min).high > 1 and _is_unique(subject, gang.key):
             message = "every pod has a key of its own, so a gang has one member, and `min` may be more"
-            yield Finding(message, gang.key.span)
+            yield Finding(message, gang.key.span, steps=subject.bounds.steps(gang.min))
 
 
 def _is_unique(subject: Subject, expr: ir.Expr) -> bool:
@@ -101,6 +103,9 @@ def shadowed_gang(subject: Subject) -> Findings:
 
     Of the gangs of a policy the first whose `when` holds applies. One before this takes every pod that this one is for:
     put the more special one first.
+
+    How it is known: the earlier one has no `when`; or that is taken to be false and the later one's to be true or to
+    fail, and nothing is left of one of their terms (PE3001).
     """
     gangs = subject.own(subject.policy.gangs)
     for number, gang in enumerate(gangs[:40]):
@@ -108,7 +113,10 @@ def shadowed_gang(subject: Subject) -> Findings:
         for earlier in gangs[:number]:
             if earlier.when is None or subject.truth.impossible(*given, false(earlier.when)):
                 related = (Related(earlier.span, "this one applies"),)
-                yield Finding(f"`{gang.name}` never applies: `{earlier.name}` takes its pods", gang.span, None, related)
+                every = (Related(earlier.span, "has no `when`: it applies to every pod"),)
+                steps = every if earlier.when is None else subject.truth.proof()
+                message = f"`{gang.name}` never applies: `{earlier.name}` takes its pods"
+                yield Finding(message, gang.span, None, related, steps)
                 break
 
 
@@ -132,6 +140,8 @@ def permit_delay_over_timeout(subject: Subject) -> Findings:
 
     At `timeout` a pod that is still held is refused. A `delay` that is longer never ends in time: every pod the permit
     holds is refused.
+
+    How it is known: neither can fail, and the least that `delay` may be is no less than the most `timeout` may be.
     """
     for permit in subject.own(subject.policy.permits):
         if permit.delay is None or permit.timeout is None:
@@ -140,7 +150,8 @@ def permit_delay_over_timeout(subject: Subject) -> Findings:
             continue
         if subject.bounds.of(permit.delay).low >= subject.bounds.of(permit.timeout).high:
             related = (Related(permit.timeout.span, "refused here"),)
-            yield Finding("the pod is refused before the delay is over", permit.delay.span, None, related)
+            steps = (*subject.bounds.steps(permit.delay), *subject.bounds.steps(permit.timeout))
+            yield Finding("the pod is refused before the delay is over", permit.delay.span, None, related, steps)
 
 
 @rule("PE3401", Severity.WARNING)
@@ -149,6 +160,8 @@ def quota_unreachable_limit(subject: Subject) -> Findings:
 
     Over `guarantee` a pod is admitted only where the quota may `borrow`. Without it the guarantee is the limit, and a
     higher `limit` changes nothing. Write `borrow: true`, or leave the limit out.
+
+    By definition: `borrow` is absent or `false`, and both amounts are literals, of which the limit is the larger.
     """
     for quota in subject.own(subject.policy.quotas):
         never = quota.borrow is None or (isinstance(quota.borrow, ir.Const) and quota.borrow.value is False)

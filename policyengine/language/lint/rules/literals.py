@@ -44,6 +44,8 @@ def never_in_case(subject: Subject) -> Findings:
 
     `lowerAscii()` gives no upper case letter, so it never equals, contains or begins with a text that has one; likewise
     `upperAscii()`.
+
+    By definition: the text is not the same in the case that the function gives.
     """
     for call in subject.parts_of(ir.Call):
         if call.function in _COMPARES:

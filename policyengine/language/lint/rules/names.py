@@ -18,6 +18,8 @@ def unused_name(subject: Subject) -> Findings:
 
     It costs a reader's attention, and often it is the trace of a mistake: the rule that should read it reads another
     one. `--fix` removes unused lets and functions; a param may be set from outside, so removing it is yours to do.
+
+    By definition: the name stands nowhere else in the policy, and in no overlay on it.
     """
     # A param that only a test sets is unused, too.
     used = subject.words_of_overlays | {node.name for node in subject.nodes_of(syntax.Name)}

@@ -34,6 +34,8 @@ def useless_key(subject: Subject) -> Findings:
 
     The key is the same for every pod, or repeats one before it, or stands behind one that no two pods share (`pod.uid`,
     or `pod.name` after `pod.namespace`). The compiler appends `pod.queuedAt asc, pod.uid asc` by itself.
+
+    By definition: a key is constant, is written twice, or comes after fields that no two pods of a cluster share.
     """
     preempt = subject.policy.preempt
     for order in (subject.order, preempt.order if preempt is not None else ()):

@@ -34,6 +34,8 @@ def vacuous_test(subject: Subject) -> Findings:
     """a test that checks nothing
 
     It expects nothing, or only what holds whatever the policy does: a test like this passes for ever.
+
+    By definition: every `expect` compares a literal, or a pod with itself.
     """
     for test in subject.written_as(syntax.Test):
         expects = [step for step in test.steps if isinstance(step, _EXPECTS)]

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from policyengine.language import ir
 from policyengine.language.checking.report import wrapped
 from policyengine.language.functions.bounds import Interval, hull
-from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.lint.bounds import MOST_SHOWN
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Related, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import INT, Kind, Shape
 
@@ -18,14 +20,35 @@ def constant_score(subject: Subject) -> Findings:
 
     A score ranks nodes. One that reads nothing of the node adds the same number to all of them, so it never changes
     where a pod goes; normalised, it is the same for all as well.
+
+    How it is known: nothing of the node is read and nothing is drawn; or the bounds of the value, from what Kubernetes
+    lets its fields be and through each operation, are one number.
     """
     for score in subject.own(subject.policy.scores):
         low, high, _ = _points(subject, score)
         drawn = "random" in subject.functions_in(score.value)
         if score.value.shape is Shape.SCALAR and not drawn:
-            yield Finding(f"`{score.name}` is the same for every node, so it ranks none", score.value.span)
+            yield Finding(
+                f"`{score.name}` is the same for every node, so it ranks none", score.value.span, steps=_reads(score)
+            )
         elif low == high:
-            yield Finding(f"`{score.name}` is always {low:g}, so it ranks no node", score.value.span)
+            message = f"`{score.name}` is always {low:g}, so it ranks no node"
+            yield Finding(message, score.value.span, steps=_steps_to(subject, score))
+
+
+def _reads(score: ir.Score) -> tuple[Related, ...]:
+    paths = [(part.span, ".".join(part.path)) for part in walk(score.value) if isinstance(part, ir.Field)]
+    read = (Related(span, f"reads `{path}`, which is the same for every node") for span, path in paths[:MOST_SHOWN])
+    return (*read, Related(score.value.span, "reads nothing of the node"))
+
+
+def _steps_to(subject: Subject, score: ir.Score) -> tuple[Related, ...]:
+    """How the bounds of a score come about."""
+    steps = subject.bounds.steps(score.value)
+    if subject.bounds.may_fail(score.value):
+        counts = subject.bounds.steps(score.on_error) if score.on_error is not None else ()
+        steps += (Related(score.value.span, "may fail, and counts as 0" if not counts else "may fail"), *counts)
+    return steps
 
 
 _NARROW = 5.0
@@ -38,6 +61,8 @@ def sliver_score(subject: Subject) -> Findings:
 
     A score counts in whole points from 0 to 100. One that stays within a few of them hardly ranks: `ratio(a, b)` lies
     between 0 and 1, so it is 0 for every node but a full one. Write `100 * ratio(a, b)`, or `normalize minmax`.
+
+    How it is known: by the bounds of the value, as for PE3101.
     """
     for score in subject.own(subject.policy.scores):
         low, high, _ = _points(subject, score)
@@ -45,7 +70,7 @@ def sliver_score(subject: Subject) -> Findings:
         if score.normalize is not ir.Normalize.NONE or not 0 < high - low < _NARROW:
             continue
         message = f"`{score.name}` lies within {low:g} and {high:g} of 0 to 100, and counts in whole points"
-        yield Finding(message, score.value.span, _hundredfold(score.value, low, high))
+        yield Finding(message, score.value.span, _hundredfold(score.value, low, high), (), _steps_to(subject, score))
 
 
 def _hundredfold(value: ir.Expr, low: float, high: float) -> Fix | None:
@@ -60,6 +85,8 @@ def cut_score(subject: Subject) -> Findings:
 
     What a score has below 0 counts as 0, and above 100 as 100: nodes beyond are all the same to it. Scale the score, or
     `normalize` it; where the cut is meant, say so with `clamp(…, 0, 100)`.
+
+    How it is known: by the bounds of the value, as for PE3101; a node may be at either end or not.
     """
     for score in subject.own(subject.policy.scores):
         low, high, _ = _points(subject, score)
@@ -70,7 +97,7 @@ def cut_score(subject: Subject) -> Findings:
         fix = None
         if score.value.type.kind is not Kind.OPTIONAL:
             fix = wrapped(score.value.span, "clamp(", ", 0, 100)")
-        yield Finding(message, score.value.span, fix)
+        yield Finding(message, score.value.span, fix, steps=_steps_to(subject, score))
 
 
 def _points(subject: Subject, score: ir.Score) -> Interval:
@@ -110,6 +137,9 @@ def dominated_weight(subject: Subject) -> Findings:
     one puts on the same point, which a finely graded score seldom does. Bring the weights nearer to each other, or
     leave the score out. (A score of a few steps, such as `x ? 100 : 0`, beside a finer one with a small weight is a way
     to rank by tiers, and not reported.)
+
+    How it is known: the bounds of the value (PE3101), cut to 0 to 100, times the weight, are the most that the score
+    adds; one point of the other one counts at least its smallest weight.
     """
     # Each score is compared with the heaviest fine-grained one that always runs with it.
     weighed = [_weighed(subject, score) for score in subject.own(subject.policy.scores)]
@@ -119,7 +149,12 @@ def dominated_weight(subject: Subject) -> Findings:
         heaviest = max(together, key=lambda other: other.point, default=None)
         if heaviest is not None and one.most < heaviest.point:
             most, least = f"at most {one.most:g}", f"the {heaviest.point} of one point of `{heaviest.score.name}`"
-            yield Finding(f"`{one.score.name}` adds {most}, less than {least}", one.score.span)
+            steps = (
+                *_steps_to(subject, one.score),
+                Related(one.score.span, f"adds {most}"),
+                Related(heaviest.score.span, f"counts {heaviest.point} for one point"),
+            )
+            yield Finding(f"`{one.score.name}` adds {most}, less than {least}", one.score.span, steps=steps)
 
 
 def _weighed(subject: Subject, score: ir.Score) -> _Weighed:
