@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine import regular_file
-from policyengine.compiler.front import Checked, checked
-from policyengine.language import ir
+from policyengine.compiler.front import Checked, Parsed, checked_trees
+from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
-from policyengine.language.diagnostics import Diagnostic, Source, in_order
+from policyengine.language.diagnostics import Diagnostic, Source, has_errors, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
 from policyengine.language.lint.linter import LINT_CODES, lint
 from policyengine.language.parse import SourceError, parse_file, read_source
@@ -89,6 +91,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
     """The findings of every text, in the order given.
 
     Policy files are loaded together, with those beside them that they may import from; so are the texts of a ConfigMap.
+    What is wrong in a file beside them is not told, unless nothing can be said of a policy before it is put right.
 
     Arguments:
         params: other values of params, for every policy that has them.
@@ -101,12 +104,15 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
     settings_in: dict[Path, Settings] = {}
     found: dict[int, Linted] = {}
     loaded: list[Checked] = []
+    unnamed: list[Linted] = []
     for group in _groups(texts):
         others = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
         beside = [source for source, is_wanted in others if is_wanted]
         overlays = _overlays(source for source, is_wanted in others if not is_wanted)
         sources = [named[at] for at in group]
-        result = checked([*sources, *beside], plugins)
+        parsed = [(source, *parse_file(source)) for source in [*sources, *beside]]
+        result, silencing = _with_all(checked_trees(parsed, plugins), parsed, len(sources), plugins)
+        unnamed += silencing
         of_params: list[Diagnostic] = []
         if (beside_them := texts[group[0]].params) is not None:
             from policyengine.commands.lint_params import laid_over
@@ -128,7 +134,66 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             found[at] = Linted(texts[at], shown, own, tuple(policies))
     if params:
         _each_has_a_policy(params, loaded)
-    return [found[at] for at in range(len(texts))]
+    return [*(found[at] for at in range(len(texts))), *unnamed]
+
+
+_B = TypeVar("_B", syntax.Library, syntax.Policy, syntax.Overlay)
+_ROUNDS = 3
+"""How often members that are wrong are left out: what names one of them is wrong without it."""
+
+
+def _with_all(
+    result: Checked, parsed: Sequence[Parsed], own: int, plugins: Plugins
+) -> tuple[Checked, Iterator[Linted]]:
+    """The result with the policies that only errors in files beside them keep out, made without the members that are
+    wrong there; and those errors, where that was not enough.
+
+    Arguments:
+        parsed: the files that were checked; the first `own` are the named ones.
+    """
+    again, beside = result, {source.file: source for source, *_ in parsed[own:]}
+    for _ in range(_ROUNDS):
+        wrong = [finding for finding in again.findings if finding.file in beside]
+        if not wrong or not _is_silent(result, again, parsed[:own]):
+            break
+        mended = [(source, _without(source, tree, wrong), ()) for source, tree, _ in parsed[own:]]
+        parsed = [*parsed[:own], *mended]
+        again = checked_trees(parsed, plugins)
+    silent = _is_silent(result, again, parsed[:own])
+    return result._replace(policies=again.policies), _errors(result, beside.values() if silent else ())
+
+
+def _is_silent(result: Checked, again: Checked, named: Iterable[Parsed]) -> bool:
+    """Whether a policy of a file without a finding is left out."""
+    wrong = {finding.file for finding in result.findings}
+    known = {(policy.source.file, policy.span) for policy in again.policies}
+    files = [(source.file, tree) for source, tree, _ in named if source.file not in wrong]
+    return any((file, policy.span) not in known for file, tree in files for policy in tree.policies)
+
+
+def _without(source: Source, tree: syntax.File, wrong: Iterable[Diagnostic]) -> syntax.File:
+    """A file without the members that findings are about, and without those that do not parse."""
+    starts = sorted(finding.span.start for finding in wrong if finding.file == source.file)
+
+    def mended(block: _B) -> _B:
+        spans = [(one, one.span) for one in block.members]
+        good = (one for one, span in spans if bisect_left(starts, span.start) == bisect_left(starts, span.end))
+        return replace(block, members=tuple(good), broken=())
+
+    return replace(
+        tree,
+        libraries=tuple(map(mended, tree.libraries)),
+        policies=tuple(map(mended, tree.policies)),
+        overlays=tuple(map(mended, tree.overlays)),
+    )
+
+
+def _errors(result: Checked, sources: Iterable[Source]) -> Iterator[Linted]:
+    """What is wrong in files that were not named; without fixes, as these files are not to be changed."""
+    for source in sources:
+        wrong = tuple(replace(one, fix=None) for one in result.findings if one.file == source.file)
+        if has_errors(wrong):
+            yield Linted(PolicyText(source, source), wrong, wrong)
 
 
 def _each_has_a_policy(params: Mapping[str, object], loaded: Iterable[Checked]) -> None:

@@ -91,6 +91,8 @@ class Claim(NamedTuple):
     """Nanoseconds that pass; one of them."""
     reads: tuple[str, ...] = ()
     """Fields of pods that matter although the policy does not read them."""
+    amounts: tuple[tuple[str, int], ...] = ()
+    """Amounts by resource, near which those of pods are drawn."""
 
 
 # --- what comes of it --------------------------------------------------------------------------------------
@@ -361,6 +363,24 @@ def _idle_key(policy: ir.Policy, finding: Diagnostic) -> Claim:
     return Claim(pods=2, in_order=True, seen=_settled)
 
 
+def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    """A pod that the quota refuses, although all pods together stay within the limit."""
+    quota = _named(policy.quotas, finding.span)
+    limit, guarantee = dict(quota.limit or ()), dict(quota.guarantee)
+    beyond = tuple((name, amount + 1) for name, amount in guarantee.items() if limit.get(name, 0) > amount)
+    refused = _told_off_by(quota.name)
+
+    def seen(run: Run) -> bool:
+        return refused(run) and all(_asked(run, name) <= most for name, most in limit.items())
+
+    return Claim(wanted(quota.when, True), seen=seen, reads=("requests",), amounts=beyond)
+
+
+def _asked(run: Run, resource: str) -> int:
+    name = "ephemeral-storage" if resource == "storage" else resource
+    return sum(pod.requests.get(name) for pod in run.trial.state.view.pods.values())
+
+
 CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
     "PE3001": _never_passes,
     "PE3002": _always_true,
@@ -385,6 +405,7 @@ CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
     "PE3304": _never_applies,
     "PE3305": _refused_at_last,
     "PE3306": _refused_in_time,
+    "PE3401": _limit_of_no_use,
     "PE3403": _lets_through,
     "PE3404": _cannot_fail,
 }

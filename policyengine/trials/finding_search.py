@@ -89,9 +89,7 @@ class _Search:
             *(one.value for one in tested.policy.scores if one.name in claim.scores),
         ]
         everything = list(expressions_in(replace_tests(tested.policy)))
-        self._draws = [
-            _Draw(tested.policy, some, claim.reads, self._chance) for some in (about or everything, everything)
-        ]
+        self._draws = [_Draw(tested.policy, some, claim, self._chance) for some in (about or everything, everything)]
         self._leaves = [want.leaf for want in leaves.values() if want.leaf is not None]
         policy = tested.policy
         scores = [_probe(number, leaf) for number, leaf in enumerate(self._leaves)]
@@ -283,10 +281,8 @@ def _of_nodes(example: Example, chosen: Sequence[str]) -> Example:
 class _Draw:
     """Draws clusters of what a policy reads."""
 
-    def __init__(
-        self, policy: ir.Policy, about: Iterable[ir.Expr], reads: Iterable[str], chance: random.Random
-    ) -> None:
-        """`about`: the expressions that read the cluster; `reads`: further fields of pods."""
+    def __init__(self, policy: ir.Policy, about: Iterable[ir.Expr], claim: Claim, chance: random.Random) -> None:
+        """`about`: the expressions that read the cluster; `claim`: what else matters."""
         self._policy, self._chance = policy, chance
         lets = {let.name: let.value for let in policy.lets}
         parts = [part for whole in about for part in walk(whole, lets.get)]
@@ -296,13 +292,18 @@ class _Draw:
             if isinstance(part.value, int | float) and not isinstance(part.value, bool) and abs(part.value) < 2**60:
                 number = int(part.value)
                 self._numbers[part.type.kind] += [number - 1, number, number + 1, number * 2]
+        for name, amount in claim.amounts:
+            self._numbers[Kind(name) if name in _AMOUNTS else Kind.INT] += [amount] * 3
         self._numbers[Kind.INT] += self._numbers[Kind.DOUBLE]
-        self._keys = sorted({key for part in parts if (key := _key(part)) is not None})
+        self._keys = sorted(
+            {key for part in parts if (key := _key(part)) is not None}
+            | {name for name, _ in claim.amounts if "/" in name}
+        )
         texts = {part.value for part in consts if isinstance(part.value, str)} - set(self._keys)
         self._texts = [*sorted(texts), "x", "0", "1"]
         paths = {part.path for part in parts if isinstance(part, ir.Field) and len(part.path) > 1}
         names = {path[1] for path in paths} | {part.name for part in parts if isinstance(part, ir.Select | ir.Has)}
-        names |= {"labels", *reads} if self._keys else set(reads)
+        names |= {"labels", *claim.reads} if self._keys else set(claim.reads)
         self._read = {
             "node": [name for name in NODE_FIELDS if name in names or (name == "allocatable" and "free" in names)],
             "pod": [
@@ -373,7 +374,7 @@ class _Draw:
             case Kind.MAP:
                 return {key: self._text() for key in self._keys if chance.random() < 0.8}
             case Kind.OBJECT if type_.name in ("resources", "limits"):
-                amounts = {name: self._value(Type(Kind(name)), depth) for name in ("cpu", "memory", "storage")}
+                amounts = {name: self._value(Type(Kind(name)), depth) for name in _AMOUNTS}
                 extended = {key: max(chance.choice(self._numbers[Kind.INT]), 0) for key in self._keys if "/" in key}
                 return {name: one for name, one in {**amounts, **extended}.items() if chance.random() < 0.8}
             case Kind.OBJECT if depth < 3:
@@ -386,6 +387,7 @@ class _Draw:
         return self._chance.choice(self._texts if self._chance.random() < 0.7 else numbers)
 
 
+_AMOUNTS = ("cpu", "memory", "storage")
 _OTHERWISE = frozenset({"requests", "limits", "images"})
 """What a pod with `containers` says there."""
 

@@ -232,6 +232,29 @@ def test_no_path_is_wrong_usage() -> None:
     assert run().exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("beside", "told"),
+    {
+        'library "lib" { let x = 1 let y = nope }': "PE3001",
+        'library "lib" { let x = 1 let y = }': "PE3001",
+        'library "lib" { let x = 1 let y = nope let z = y }': "PE3001",
+        'library "lib" { let x = 1 } overlay "o" on "a" { filter "z" { require nope else "no" } }': "PE3001",
+        'library "lib" { let x = nope }': "PE1001",
+    }.items(),
+)
+def test_an_error_in_a_file_beside_it_silences_no_finding_of_the_file(tmp_path: Path, beside: str, told: str) -> None:
+    path = tmp_path / "a.policy"
+    filters = (
+        'filter "f" { require node.podCount < 0 else "no" } filter "g" { require node.podCount > lib.x else "no" }'
+    )
+    path.write_text(f'import "lib"\npolicy "a" {{ {filters} }}\n', encoding="utf-8")
+    (tmp_path / "lib.policy").write_text(beside, encoding="utf-8")
+    result = run(path)
+    assert result.exit_code == 1, result.output
+    assert f"[{told}]" in result.stdout
+    assert ("nope" in result.stdout) is (told == "PE1001")
+
+
 def test_a_code_is_explained() -> None:
     result = run("--explain", "pe1001")
     assert result.exit_code == 0

@@ -86,9 +86,16 @@ CASES = {
     "PE3304": 'gang "g" { key: "k" min: 2 timeout: 9s } gang "h" when pod.priority > 4 { key: "h" min: 2 timeout: 9s }',
     "PE3305": 'permit "w" when pod.priority > 7 { delay: 30min timeout: 60min }',
     "PE3306": 'permit "w" { delay: pod.priority > 9 ? 60s : 70s timeout: pod.priority > 9 ? 30s : 20s }',
+    "PE3401": 'quota "q" when pod.namespace == "n" { guarantee: {cpu: 2, memory: 1Gi} limit: {cpu: 3, memory: 1Gi} }',
     "PE3403": 'filter "f" { require 10 / node.podCount > 1 on error true }',
     "PE3404": 'filter "f" { require node.podCount > 1 on error false }',
 }
+
+
+def test_a_limit_above_the_guarantee_is_shown_by_a_pod_between_them_that_is_refused() -> None:
+    (text,) = shown(CASES["PE3401"], "PE3401")
+    assert "requests: { cpu: 2001m }" in text
+    assert 'expect "p" rejected by "q"' in text
 
 
 @pytest.mark.parametrize("code", sorted(CASES)[::3])
