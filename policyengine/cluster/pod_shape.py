@@ -126,11 +126,11 @@ def _resized(spec: PodSpec, status: PodStatus) -> PodStatus | None:
     """The part of the status that makes the pod count for other than its spec says; None where nothing does."""
     if spec.resources is None and not status.container_statuses and not status.init_container_statuses:
         return None
+    statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
     relevant = tuple(
         _resources_only(cs)
         for container in (*spec.containers, *spec.init_containers)
-        for cs in (*status.container_statuses, *status.init_container_statuses)
-        if cs.name == container.name
+        if (cs := statuses.get(container.name)) is not None
         and cs.resources is not None
         and not (
             cs.resources.requests == container.resources.requests

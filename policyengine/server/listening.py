@@ -38,6 +38,9 @@ class Patience(NamedTuple):
 
 PATIENCE = Patience(10.0, 10.0, 60.0, 120.0)
 MAX_CONNECTIONS = 256
+BACKLOG = 4096
+"""Connections that may wait to be accepted. Linux drops what comes beyond: its client, a probe too, asks again after a
+second. It is Linux' own limit, and more than `most`, as who waits longest gives way only to who is accepted."""
 RESERVED = 8
 LINGERING = 1.0
 """Seconds for which the rest of a refused body is read, so that the client sees the answer."""
@@ -81,7 +84,7 @@ async def listening(
                 host.strip("[]") or None,
                 int(port),
                 ssl=None if tls is None else tls.context,
-                backlog=most,
+                backlog=BACKLOG,
                 ssl_handshake_timeout=handshake,
             )
         except OSError as error:

@@ -32,6 +32,8 @@ from tests.faults.world import MAPS, NODES, PODS, pod
 from tests.server.test_webhook import config_map, review
 
 MIB = 1 << 20
+PODS_BYTES = 200_000
+"""A second. A core of the API server, which has cores of its own in a cluster, is through with some 500,000."""
 CONTROLS = "\x1b[2J\r\nE1123 forged\u202e\x00\x07"
 UNVERIFIED = unverified()
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -213,7 +215,7 @@ def strange(number: int) -> dict[str, Any]:
         case 1:
             spec["containers"][0]["resources"] = {"requests": {"cpu": "9" * 400, "memory": "1e400Gi"}}
         case 2:
-            spec["containers"] = [{**spec["containers"][0], "name": f"c{one}"} for one in range(1000)]
+            spec["containers"] = [{**spec["containers"][0], "name": f"c{one}"} for one in range(3000)]
         case 3:
             term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
             spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] * 500}}
@@ -227,14 +229,17 @@ def strange(number: int) -> dict[str, Any]:
 
 
 async def pods(at: Target) -> int:
-    """Five malformed or huge pods a second; each goes after ten seconds."""
+    """Malformed or huge pods, `PODS_BYTES` of them a second and five at most, of which the last fifty are there."""
     number = 0
-    async for number in at.paced(5):
+    while at.goes_on():
+        one = strange(number)
         with suppress(Refused, ConnectionFailed):
-            await at.caller.call("POST", PODS, strange(number))
+            await at.caller.call("POST", PODS, one)
         if number >= 50:
             with suppress(Refused, ConnectionFailed):
                 await at.caller.call("DELETE", f"{PODS}/strange-{number - 50}", query={"gracePeriodSeconds": "0"})
+        number += 1
+        await asyncio.sleep(max(0.2, len(json.dumps(one)) / PODS_BYTES))
     return number
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.pod_objects import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from policyengine.cluster.pod_shape import shape_again, shape_of
 from tests.builders import make_pod
 
 TIMES = st.sampled_from(["1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z", "never"])
@@ -77,3 +79,14 @@ def test_what_did_not_change_is_shared_with_what_was_known():
     labels = {f"label-{i}": "too many to be looked up" for i in range(20)}
     known = make_pod("p").labels(labels).info()
     assert PodInfo(make_pod("p").labels(labels).node("n").build(), known).labels is known.labels
+
+
+def test_a_huge_pod_whose_kubelet_writes_its_status_is_seen_again_at_once() -> None:
+    """The lease is renewed on the same event loop."""
+    names = [f"c{number}" for number in range(3000)]
+    spec = PodSpec(containers=tuple(Container(name=name) for name in names))
+    known = shape_of(spec)
+    status = PodStatus(container_statuses=tuple(ContainerStatus(name=name) for name in names))
+    began = time.process_time()
+    assert all(shape_again(known, spec, status) is known for _ in range(5))
+    assert time.process_time() - began < 0.5

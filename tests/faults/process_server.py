@@ -8,17 +8,21 @@ with the token `NAME-token`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import sys
 from io import RawIOBase
 from pathlib import Path
 
+import msgspec
+
 from policyengine.clock import SystemClock
+from policyengine.kube.config.process import NEW_OBJECTS
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.api_server.store import Entry, Write, key_of
+from policyengine.simulator.api_server.store import Entry, Write, encode, key_of
 from tests.faults.write_log import tell_writes
 
 
@@ -26,16 +30,15 @@ def keep(api: ApiServer, journal: RawIOBase) -> None:
     """Write down every write from now on."""
 
     def write_down(write: Write) -> None:
-        raw = write.after_raw or write.before_raw or b""
         line = {
             "key": next(kind.storage_key for kind in api.kinds if kind.kind == write.kind),
-            "object": json.loads(raw),
+            "object": msgspec.Raw(write.after_raw or write.before_raw or b""),
             "revision": write.resource_version,
             "gone": write.after_raw is None,
             "subresource": write.subresource,
             "user": write.user,
         }
-        journal.write(json.dumps(line).encode() + b"\n")
+        journal.write(encode(line) + b"\n")
 
     tell_writes(api, write_down)
 
@@ -65,6 +68,7 @@ async def serve_for_ever(api: ApiServer, port: int) -> None:
 def main(port: int, journal: Path, names: list[str]) -> None:
     # The first custom resource loads it, which takes seconds beside `cyclonedx-bom`: longer than leases here last.
     importlib.import_module("jsonschema")
+    gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])  # a pod of 3,000 containers is 50,000 objects, all freed
     api = ApiServer(SystemClock(), tokens={f"{name}-token": User(name, ADMIN.groups) for name in names})
     if journal.exists():
         restore(api, journal.read_text().splitlines())

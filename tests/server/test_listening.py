@@ -60,6 +60,15 @@ async def test_the_connection_that_waited_longest_gives_way_to_a_new_one() -> No
         assert b"here" in await asked(first)
 
 
+async def test_connections_that_come_all_at_once_are_all_accepted() -> None:
+    """A dropped one is asked for again after a second, and a probe among them is late by that."""
+    async with listening(application(), "127.0.0.1:0", None, 4, 0.1) as port:
+        at_once = [socket.create_connection(("127.0.0.1", port), timeout=0.5) for _ in range(300)]
+        assert b"here" in await asked(await connected(port, "127.0.0.2"))
+        for one in at_once:
+            one.close()
+
+
 async def test_a_peer_takes_no_places_from_others() -> None:
     async with listening(application(), "127.0.0.1:0", None, 4, 0.1) as port:
         quiet = [await connected(port, "127.0.0.2") for _ in range(2)]

@@ -102,7 +102,7 @@ def _in_object(text: str) -> bool:
 class _Twice(dict[str, Json]):
     """An object some of whose fields were there twice; they are named in `again`."""
 
-    again: list[str]
+    again: dict[str, None]
 
 
 def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -111,10 +111,10 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         return out
     seen: set[str] = set()
     twice = _Twice(out)
-    twice.again = []
+    twice.again = {}
     for name, _ in pairs:
-        if name in seen and name not in twice.again:
-            twice.again.append(name)
+        if name in seen:
+            twice.again[name] = None
         seen.add(name)
     return twice
 
@@ -130,7 +130,7 @@ def duplicates(body: bytes) -> list[str]:
 def _duplicates(value: Json, path: str) -> list[str]:
     found: list[str] = []
     if isinstance(value, dict):
-        again = value.again if isinstance(value, _Twice) else []
+        again = value.again if isinstance(value, _Twice) else {}
         for name, item in value.items():
             found += _duplicates(item, f"{path}{name}.")
             if name in again:

@@ -8,6 +8,7 @@ behind is cut off, as the real one's watch cache does.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.reading.representation import View
@@ -26,6 +27,8 @@ from policyengine.simulator.api_server.store import (
 MAX_BUFFER = 100_000
 BOOKMARK_PERIOD = 60.0
 Predicate = Callable[[Object], bool]
+_shown = lru_cache(maxsize=2)(decode)
+"""A stored object that nobody changes: all watchers look at the same one, before a change and after it."""
 
 
 class WatchStream:
@@ -75,8 +78,8 @@ class WatchStream:
         selects = self._predicate
         if selects is None:
             return self._view.frame(change.type, change.raw)
-        was = change.prev is not None and selects(decode(change.prev))
-        if change.type != DELETED and selects(decode(change.raw)):
+        was = change.prev is not None and selects(_shown(change.prev))
+        if change.type != DELETED and selects(_shown(change.raw)):
             return self._view.frame(MODIFIED if was else ADDED, change.raw)
         if change.prev is None or not was:
             return None

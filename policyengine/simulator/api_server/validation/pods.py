@@ -205,17 +205,18 @@ def _changes(fresh: Object, before: Object) -> Iterator[Cause]:
 
 
 def _only_added_tolerations(fresh: Object, before: Object) -> Iterator[Cause]:
-    def bare(spec: Object) -> list[Object]:
-        return [{k: v for k, v in one.items() if k != "tolerationSeconds"} for one in objects(spec.get("tolerations"))]
+    def bare(spec: Object) -> set[tuple[str, ...]]:
+        fields = ("key", "operator", "value", "effect")
+        return {tuple(str(one.get(name) or "") for name in fields) for one in objects(spec.get("tolerations"))}
 
-    now = bare(fresh)
-    if any(old not in now for old in bare(before)):
+    if bare(before) - bare(fresh):
         yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
 
 
 def _only_removed_gates(fresh: Object, before: Object) -> Iterator[Cause]:
-    known = [gate.get("name") for gate in objects(before.get("schedulingGates"))]
-    added = [gate.get("name") for gate in objects(fresh.get("schedulingGates")) if gate.get("name") not in known]
+    known = {str(gate.get("name")) for gate in objects(before.get("schedulingGates"))}
+    names = [str(gate.get("name")) for gate in objects(fresh.get("schedulingGates"))]
+    added = [name for name in names if name not in known]
     for at, name in enumerate(added):
         why = f"only deletion is allowed, but found new scheduling gate '{name}'"
         yield forbidden(f"spec.schedulingGates[{at}].name", why)

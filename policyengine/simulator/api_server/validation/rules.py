@@ -148,13 +148,14 @@ def distinct(name: str, key: str, *rules: Rule) -> Rule:
     """Rules of every item of a list, no two of which have the same key; `key` empty: at the path of the item."""
 
     def rule(obj: Object, path: str) -> Iterator[Cause]:
-        seen: list[Json] = []
+        seen: set[str] = set()
         for index, item in enumerate(objects(obj.get(name))):
             here = f"{at(path, name)}[{index}]"
             yield from checked(item, here, *rules)
-            if item.get("name") in seen:
+            called = str(item.get("name") or "")
+            if called in seen:
                 yield duplicate(at(here, key) if key else here, item.get("name"))
-            seen.append(item.get("name"))
+            seen.add(called)
 
     return rule
 

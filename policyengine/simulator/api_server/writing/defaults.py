@@ -48,15 +48,17 @@ def _table() -> dict[str, Defaults]:
 
 def _fill(held: Json, path: Path, value: Json) -> None:
     """Set the field at a path below `held`, wherever what holds it is there."""
-    if path[0] == "[]":
-        for item in held if isinstance(held, list) else ():
-            _fill(item, path[1:], value)
-    elif not isinstance(held, dict):
-        return
-    elif len(path) > 1:
-        _fill(held.get(path[0]), path[1:], value)
-    elif held.get(path[0]) in EMPTY:
-        held[path[0]] = deepcopy(value)
+    for at, name in enumerate(path):
+        if name == "[]":
+            for item in held if isinstance(held, list) else ():
+                _fill(item, path[at + 1 :], value)
+            return
+        if not isinstance(held, dict):
+            return
+        if at + 1 < len(path):
+            held = held.get(name)
+        elif held.get(name) in EMPTY:
+            held[name] = deepcopy(value)
 
 
 def apply_defaults(kind: str, obj: Object) -> None:

@@ -74,10 +74,11 @@ def mistyped(value: Json, shape: Shape, path: str = "") -> str:
         return f"{path}: expected {wanted}, got &{{{_go(value)}}}"
     parts = children(value, shape) or []
     if shape.keys or shape.is_set:
-        steps = [step for step, _, _ in parts]
-        again = next((step for at, step in enumerate(steps) if step in steps[:at]), None)
-        if again is not None:
-            return f"{path}: duplicate entries for key {text((again,))}"
+        seen: set[str] = set()
+        for step, _, _ in parts:
+            if step in seen:
+                return f"{path}: duplicate entries for key {text((step,))}"
+            seen.add(step)
     return next((wrong for s, part, inner in parts if (wrong := mistyped(part, inner, path + text((s,))))), "")
 
 
@@ -132,14 +133,13 @@ def compare(old: Json, new: Json, shape: Shape, path: Path = ()) -> tuple[set[Pa
 def to_fields_v1(paths: Iterable[Path]) -> dict[str, Json]:
     """FieldsV1 of a set of paths."""
     tree: dict[str, Json] = {}
-    members = set(paths)
-    for path in sorted(members):
+    for path in sorted(set(paths)):
         node = tree
-        for at, step in enumerate(path):
+        for step in path:
             below = node.get(step)
             if not isinstance(below, dict):
                 below = node[step] = {}
-            elif at + 1 < len(path) and not below and path[: at + 1] in members:
+            elif not below:  # what ends there stands before what lies below it
                 below["."] = {}
             node = below
     return tree

@@ -166,16 +166,18 @@ def remove(value: Json, shape: Shape, gone: set[Path]) -> Json:
     parts = children(value, shape)
     if parts is None or not gone:
         return value
-    dropped = {path[0] for path in gone if len(path) == 1}
+    below: dict[str, set[Path]] = {path[0]: set() for path in gone}
+    for path in gone:
+        if len(path) > 1:
+            below[path[0]].add(path[1:])
     kept: list[tuple[str, Json]] = []
     for step, part, inner in parts:
-        below = {path[1:] for path in gone if len(path) > 1 and path[0] == step}
-        if step in dropped and not below:
-            continue
-        rest = remove(part, inner, below)
-        if below and rest in ({}, []):
-            continue
-        kept.append((step, rest))
+        if step in below:
+            rest = remove(part, inner, below[step])
+            if not below[step] or rest in ({}, []):
+                continue
+            part = rest
+        kept.append((step, part))
     if isinstance(value, dict):
         return {step[2:]: part for step, part in kept}
     return [part for _, part in kept]
@@ -214,9 +216,9 @@ def apply(
     for owned in others.values():
         owned -= changed
     before = ownership.paths.get(manager, set())
-    elsewhere = {path for owned in others.values() for path in owned}
-    given_up = before - names - elsewhere
-    pruned = remove(merged, shape, {p for p in given_up if not any(q[: len(p)] == p for q in elsewhere | names)})
+    kept_paths = names.union(*others.values())
+    leading = {path[:length] for path in kept_paths for length in range(1, len(path) + 1)}
+    pruned = remove(merged, shape, before - leading)
     assert isinstance(pruned, dict)
     kept = {k: v for k, v in metadata(live).items() if k not in OWNED_METADATA}
     result: Object = {**pruned, "metadata": {**metadata(pruned), **kept}}
