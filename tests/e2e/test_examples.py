@@ -17,6 +17,7 @@ from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.e2e.account import SCHEDULER, set_up
+from tests.e2e.cluster import POLICIES
 from tests.kube.virtual_time import VirtualClock, run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -66,7 +67,7 @@ def tour(work: Callable[[Tour], Awaitable[None]], nodes: int, before: str = "") 
             await taken.apply(before)
         profiles = load_profiles([ROOT / "policies" / "riya.policy"])
         account = MemoryTransport(taken.api, user=SCHEDULER)
-        scheduler = Scheduler(Client(account), taken.clock, random.Random(1), profiles)
+        scheduler = Scheduler(Client(account), taken.clock, random.Random(1), profiles, namespace=POLICIES)
         stop = asyncio.Event()
         task = asyncio.ensure_future(scheduler.run(stop))
         await asyncio.sleep(5)
