@@ -92,7 +92,7 @@ def explain(
     assert cluster_path is not None
     from policyengine.clock import SystemClock
     from policyengine.cluster.objects import ObjectError
-    from policyengine.diagnosis.explain import ClusterShapeError
+    from policyengine.diagnosis.dump import ClusterShapeError
     from policyengine.diagnosis.explain import explain as explain_cluster
 
     cluster = read_json(cluster_path)

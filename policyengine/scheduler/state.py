@@ -114,6 +114,11 @@ class SchedulerState:
         """How many bindings have no known outcome yet."""
         return len(self._core.bindings)
 
+    @property
+    def awaits_overdue_gang(self) -> bool:
+        """Whether a gang that is bound in part will be tried again by the passing of time alone."""
+        return self._core.gang_overdue_at < inf
+
     def place(self, uid: str) -> str:
         """Where the pod is: a place of its queue, `waiting at permit`, `waiting at prebind`, `binding`, `bound`,
         `unserved`, or `unknown`."""

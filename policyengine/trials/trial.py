@@ -53,10 +53,12 @@ class Trial:
         now: float,
         *,
         limit: int = LIMIT,
+        listed: Iterable[tuple[float, Message]] = (),
         tried: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """`now`: seconds since the epoch. `tried` is called after each cycle with the UIDs of the pods it tried, in
-        order, before anything the cycle asked for is carried out."""
+        """`now`: seconds since the epoch. `listed`: what was there before, and when it came: (seconds, message), in
+        order of time. `tried` is called after each cycle with the UIDs of the pods it tried, in order, before anything
+        the cycle asked for is carried out."""
         self.now = now
         self.cluster = TrialCluster()
         self.state = SchedulerState(profiles)
@@ -66,6 +68,8 @@ class Trial:
         """Events that were recorded, in order."""
         self.logged: list[tuple[float, Log]] = []
         """Lines that the policies' `on … log` said, in order."""
+        self.evictions: list[tuple[float, DeleteVictim]] = []
+        """Victims that were deleted, in order."""
         self.conditions: dict[str, PatchPodCondition] = {}
         """UID -> what was last written into the pod's PodScheduled condition; a bound pod has none."""
         self.history: list[tuple[str, TimelineEntry]] = []
@@ -77,6 +81,9 @@ class Trial:
         self._limit = limit
         self._asked: deque[Action] = deque()
         self.state.listen(self._told)
+        for self.now, message in listed:
+            self.see(message)
+        self.now = now
         self._send(CacheSynced())
 
     # --- what one does with it ------------------------------------------------------------------------
@@ -187,6 +194,7 @@ class Trial:
                     self.conditions[action.uid] = action
                 return self.cluster.set_condition(action, self.now)
             case DeleteVictim():
+                self.evictions.append((self.now, action))
                 return self.cluster.delete(action)
             case PatchObject():
                 return self.cluster.patch(action)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.consistency import validate_view
-from policyengine.diagnosis.explain import explain, load_cluster
+from policyengine.diagnosis.dump import load_cluster
+from policyengine.diagnosis.explain import explain
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import default_profile

@@ -22,7 +22,8 @@ from policyengine.commands.manifests import texts_of
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.test_suite import SuiteError, read_suite
 from policyengine.control_characters import escaped_lines
-from policyengine.diagnosis.explain import ClusterShapeError, explain
+from policyengine.diagnosis.dump import ClusterShapeError
+from policyengine.diagnosis.explain import explain
 from policyengine.kube.config import configuration, kubeconfig
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.params_file import read_params

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
-from policyengine.diagnosis.explain import load_cluster
+from policyengine.diagnosis.dump import load_cluster
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin, extends
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.plugins.registry import build

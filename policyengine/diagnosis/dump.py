@@ -1,0 +1,125 @@
+"""A cluster read from plain objects.
+
+It is a Kubernetes `List` (`kubectl get nodes,pods,… -A -o json`), or an object of lists (`nodes`, `pods`, `pending`,
+`namespaces`, …). Pods without a node that are not finished are pending, wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
+from policyengine.cluster.objects import Wire, decode
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+
+_FIELDS: Final[Mapping[str, str]] = {
+    NODES.dump_key: NODES.kind,
+    PODS.dump_key: PODS.kind,
+    "pending": PODS.kind,
+    **{kind.dump_key: kind.kind for kind in BY_KIND.values() if kind.dump_key},
+}
+
+
+_STRUCTS: Final[Mapping[str, type[Wire]]] = {
+    NODES.kind: NODES.type,
+    PODS.kind: PODS.type,
+    **{kind.kind: kind.type for kind in BY_KIND.values()},
+}
+
+
+class ClusterShapeError(ValueError):
+    """The input is no cluster; the message says what was expected."""
+
+
+@dataclass(slots=True)
+class LoadedCluster:
+    """A view, and the pods that wait, in the order given."""
+
+    view: ClusterView
+    pending: list[PodInfo] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedObject:
+    """One object that scheduling reads."""
+
+    kind: str
+    """As `cluster.kinds` names it: `Node`, `Pod`, `PersistentVolumeClaim`, …"""
+    object: Any
+    """The decoded struct; replace it, never write to it."""
+
+
+def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
+    """Decode the objects, pods last (each is told its PodGroup when it comes). Those of kinds that scheduling does not
+    read are passed over.
+
+    Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
+    """
+    found: list[DumpedObject] = []
+    for kind, item in sorted(_objects(cluster), key=lambda listed: listed[0] == PODS.kind):
+        _refuse_controls(kind, item)
+        if kind in _STRUCTS:
+            found.append(DumpedObject(kind, decode(_STRUCTS[kind], item)))
+    return found
+
+
+def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
+    """Read the objects into a view at the time `now`, in seconds since the epoch: it decides which pods that ended are
+    still seen.
+
+    Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
+    """
+    view = ClusterView()
+    view.now = now
+    waiting: list[str] = []
+    for one in read_objects(cluster):
+        if one.kind == NODES.kind:
+            view.add_or_update_node(one.object)
+        elif one.kind == PODS.kind:
+            change = view.add_or_update_pod(one.object)
+            if change.new is not None and not change.new.node_name and change.new.uid not in waiting:
+                waiting.append(change.new.uid)
+        else:
+            view.set_object(one.kind, one.object)
+    return LoadedCluster(view, [view.pods[uid] for uid in waiting if uid in view.pods])
+
+
+def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """(kind, object), one after another."""
+    if not isinstance(cluster, Mapping):
+        raise ClusterShapeError("a cluster is a JSON object: a `List`, or one with `nodes` and `pods`")
+    if "items" in cluster:
+        for item in _listed(cluster, "items"):
+            kind = item.get("kind")
+            if not isinstance(kind, str):
+                raise ClusterShapeError("an item of the list has no `kind`")
+            yield kind_of(item), item
+        return
+    if not any(name in cluster for name in _FIELDS):
+        raise ClusterShapeError(f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there")
+    for name, kind in _FIELDS.items():
+        for item in _listed(cluster, name):
+            yield kind_of({**item, "kind": kind}), item
+
+
+def _refuse_controls(kind: str, item: Mapping[str, Any]) -> None:
+    """Raises ClusterShapeError for a control character in a name: no API server takes one."""
+    metadata = item.get("metadata")
+    for name in (metadata.get("name"), metadata.get("namespace")) if isinstance(metadata, Mapping) else ():
+        if isinstance(name, str) and not name.isprintable():
+            raise ClusterShapeError(f"{kind} {name!a} has a control character in its name; correct the object")
+
+
+def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    items = cluster.get(name)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        raise ClusterShapeError(f"`{name}` is not a list")
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise ClusterShapeError(f"`{name}` holds something that is not an object")
+        yield item
