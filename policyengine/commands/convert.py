@@ -4,11 +4,11 @@ SchedulingPolicy."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_read, param_option
+from policyengine.commands.options import UnusableInput, cannot_read, output_option, param_option
 
 if TYPE_CHECKING:
     from policyengine.compiler.conversion.configuration import WantedProfile
@@ -20,29 +20,26 @@ _LARGEST = 1024 * 1024
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "--to",
-    "target",
-    type=click.Choice(["policy", "run", "kube-scheduler", "scheduling-policy"]),
-    default="policy",
-    show_default=True,
+@output_option(
+    *get_args(Target),
+    older="--to",
     help="policy, run: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON); kube-scheduler: a policy; "
     "scheduling-policy: policies, or a manifest of ConfigMaps.",
 )
 @param_option
 @click.option("--url", default=DEFAULT_URL, show_default=True, help="Where kube-scheduler reaches the extender.")
-def convert(path: Path, target: Target, params: dict[str, str], url: str) -> None:
+def convert(path: Path, output: Target, params: dict[str, str], url: str) -> None:
     """Write the policy that means what a kube-scheduler configuration means, with a note for what has no equivalent.
 
-    With --to run: its extenders, as a configuration file of `policyengine run`. With --to kube-scheduler: the
+    With -o run: its extenders, as a configuration file of `policyengine run`. With -o kube-scheduler: the
     configuration that runs a policy behind a stock kube-scheduler, its base as plugins and its rules as an extender.
-    With --to scheduling-policy: the manifest of a SchedulingPolicy, for `kubectl apply`.
+    With -o scheduling-policy: the manifest of a SchedulingPolicy, for `kubectl apply`.
     """
-    if target == "policy":
+    if output == "policy":
         click.echo(_policies(path), nl=False)
-    elif target == "run":
+    elif output == "run":
         click.echo(_run_configuration(path), nl=False)
-    elif target == "scheduling-policy":
+    elif output == "scheduling-policy":
         from policyengine.commands.policy_object import scheduling_policies
 
         click.echo(scheduling_policies(path), nl=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, param_option
+from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, output_option, param_option
 from policyengine.commands.policies import load_profiles
 from policyengine.regular_file import read, read_stream
 
@@ -56,7 +56,7 @@ _HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
     help="With --live: who signed the certificate of an https address.",
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
-@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option("text", "json")
 def explain(
     cluster_path: Path | None,
     policy_path: Path | None,

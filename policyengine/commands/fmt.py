@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from policyengine.commands.options import is_coloured
+from policyengine.commands.options import is_coloured, output_option, stdin_name_option
+from policyengine.commands.policy_files import standard_input
 from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
@@ -20,19 +22,27 @@ from policyengine.regular_file import is_folder
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not in the style.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change, and exit with 1 if anything would.")
+@output_option("text", "json", help="json: a list of `{file, changed}` in the place of the lines about them.")
+@stdin_name_option
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-def fmt(check: bool, diff: bool, paths: tuple[str, ...]) -> None:
-    """Put policy files into the one style. A folder stands for all *.policy files in it.
+def fmt(check: bool, diff: bool, output: str, stdin_name: str, paths: tuple[str, ...]) -> None:
+    """Put policy files into the one style. A folder stands for all *.policy files in it, - for standard input, which
+    is written to standard output.
 
     Exit codes: 0 done, or nothing to do; 1 a file has mistakes, or would change (--check, --diff); 2 a file cannot
     be read.
     """
-    worst, changed, seen = 0, 0, 0
+    if output == "json" and (diff or "-" in paths):
+        raise click.UsageError("-o json tells which files change; it goes with neither --diff nor `-`")
+    worst, changed = 0, dict[str, bool]()
     for path in _files(paths):
-        seen += 1
-        code, differs = _format(path, check, diff)
-        worst, changed = max(worst, code), changed + differs
-    click.echo(_summary(seen, changed, check or diff), err=True)
+        one = _Formatted(path, stdin_name if path == Path("-") else None)
+        code = one.run(check, diff, output == "text")
+        worst, changed[one.name] = max(worst, code), one.differs
+    if output == "json":
+        click.echo(json.dumps([{"file": name, "changed": differs} for name, differs in changed.items()], indent=2))
+    elif check or diff or paths != ("-",):
+        click.echo(_summary(len(changed), sum(changed.values()), check or diff), err=True)
     sys.exit(worst)
 
 
@@ -45,26 +55,35 @@ def _files(paths: tuple[str, ...]) -> Iterator[Path]:
             yield path
 
 
-def _format(path: Path, check: bool, diff: bool) -> tuple[int, bool]:
-    """The exit code a file asks for, and whether it is, or would be, changed."""
-    try:
-        source = read_source(path)
-    except SourceError as error:
-        click.echo(f"error: {escaped(str(error))}", err=True)
-        return 2, False
-    text, findings = format_source(source)
-    if findings:
-        click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
-        return 1, False
-    if _unchanged(path, text):
-        return 0, False
-    if diff:
-        click.echo(_difference(source, text), nl=False)
-    elif check:
-        click.echo(f"would change {escaped(str(path))}")
-    else:
-        return _write(path, text), True
-    return 1, True
+class _Formatted:
+    """One file, or standard input, on its way into the style. `differs`: whether it is, or would be, changed."""
+
+    def __init__(self, path: Path, stdin_name: str | None) -> None:
+        self.path, self.is_stdin, self.name = path, stdin_name is not None, stdin_name or str(path)
+        self.differs = False
+
+    def run(self, check: bool, diff: bool, told: bool) -> int:
+        """The exit code it asks for. `told`: whether what changes is told, line by line."""
+        try:
+            source = standard_input(self.name) if self.is_stdin else read_source(self.path)
+        except SourceError as error:
+            click.echo(f"error: {escaped(str(error))}", err=True)
+            return 2
+        text, findings = format_source(source)
+        if findings:
+            click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
+            return 1
+        self.differs = source.text != text if self.is_stdin else not _unchanged(self.path, text)
+        if diff and self.differs:
+            click.echo(_difference(source, text), nl=False)
+        elif check and self.differs and told:
+            click.echo(f"would change {escaped(self.name)}")
+        if check or diff:
+            return int(self.differs)
+        if self.is_stdin:
+            click.echo(text, nl=False)
+            return 0
+        return _write(self.path, text, told) if self.differs else 0
 
 
 def _unchanged(path: Path, text: str) -> bool:
@@ -72,7 +91,7 @@ def _unchanged(path: Path, text: str) -> bool:
     return path.read_bytes() == text.encode()
 
 
-def _write(path: Path, text: str) -> int:
+def _write(path: Path, text: str, told: bool) -> int:
     try:
         path.write_bytes(text.encode())
     except OSError as error:
@@ -80,7 +99,8 @@ def _write(path: Path, text: str) -> int:
             f"error: `{escaped(str(path))}` cannot be written: {(error.strerror or str(error)).lower()}", err=True
         )
         return 2
-    click.echo(f"changed {escaped(str(path))}")
+    if told:
+        click.echo(f"changed {escaped(str(path))}")
     return 0
 
 

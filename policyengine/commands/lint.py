@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import UnusableInput, param_option
+from policyengine.commands.options import UnusableInput, output_option, param_option, stdin_name_option
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ FINDINGS, UNUSABLE = 1, 2
 
 
 @click.command()
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How findings are written.",
-)
+@output_option(*FORMATS, older="--format", help="How findings are written.")
 @click.option(
     "--fail-level",
     type=click.Choice(LEVELS),
@@ -44,15 +37,22 @@ FINDINGS, UNUSABLE = 1, 2
     metavar="CODE",
     help="Print the page of a code, such as PE1001; of files also the smallest clusters that show its findings.",
 )
+@stdin_name_option
 @param_option
 @click.argument("paths", nargs=-1, metavar="PATH…")
 def lint(
-    output: str, fail_level: str, fix: bool, code: str | None, params: dict[str, str], paths: tuple[str, ...]
+    output: str,
+    fail_level: str,
+    fix: bool,
+    code: str | None,
+    stdin_name: str,
+    params: dict[str, str],
+    paths: tuple[str, ...],
 ) -> None:
     """Check policy files. All findings of a file are reported in one run.
 
-    PATH is a *.policy file, a manifest with ConfigMaps that hold policies, or a folder of both. Files named together
-    are loaded together, so that one may import another's libraries.
+    PATH is a *.policy file, a manifest with ConfigMaps that hold policies, a folder of both, or - for standard input.
+    Files named together are loaded together, so that one may import another's libraries.
 
     Severities, codes to ignore and the budget of a decision are settled in `policyengine.toml`, section `[lint]`, or
     in `pyproject.toml`, section `[tool.policyengine.lint]`.
@@ -66,9 +66,11 @@ def lint(
         _explain(code.upper(), paths, params)
         return
     if not paths:
-        raise click.UsageError("name at least one file or folder, or a code with --explain")
+        raise click.UsageError("name at least one file or folder, - for standard input, or a code with --explain")
+    if fix and "-" in paths:
+        raise click.UsageError("--fix writes into files, and `-` is none; name the file")
     with _without_collection():
-        verdict = _lint(paths, params, output, fail_level, fix)
+        verdict = _lint(paths, stdin_name, params, output, fail_level, fix)
     sys.exit(verdict)
 
 
@@ -84,14 +86,16 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _lint(paths: Sequence[str], params: Mapping[str, object], output: str, fail_level: str, fix: bool) -> int:
+def _lint(
+    paths: Sequence[str], stdin_name: str, params: Mapping[str, object], output: str, fail_level: str, fix: bool
+) -> int:
     from policyengine.commands.lint_files import linted
     from policyengine.commands.lint_formats import written
     from policyengine.commands.policy_files import texts_and_errors
 
     if fix:
         _fix(paths)
-    texts, errors = texts_and_errors(paths)
+    texts, errors = texts_and_errors(paths, stdin_name)
     found = linted(texts, params)
     click.echo(written(found, output), nl=False)
     for error in errors:

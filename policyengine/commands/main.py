@@ -80,6 +80,19 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; a usage error names the one that is nearest to it, or where all are listed."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        from policyengine.language.suggestion import closest
+
+        near = closest(name, COMMANDS)
+        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(sorted(COMMANDS))}"
+        raise click.UsageError(escaped_lines(f"no command is called `{name}`; {hint}"), ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without importing them."""
         with formatter.section("Commands"):

@@ -33,8 +33,13 @@ def texts_of(path: Path, required: bool) -> Iterator[PolicyText | SourceError]:
             yield error
         return
     if required and not found:
-        yield SourceError(f"`{path}` holds no ConfigMap with a `*.policy` key, and no SchedulingPolicy")
+        yield no_policy_in(str(path))
     yield from found
+
+
+def no_policy_in(manifest: str) -> SourceError:
+    """The error for a manifest that carries nothing."""
+    return SourceError(f"`{manifest}` holds no ConfigMap with a `*.policy` key, and no SchedulingPolicy")
 
 
 def texts_in(shown: Source) -> list[PolicyText | SourceError]:

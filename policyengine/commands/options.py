@@ -109,6 +109,20 @@ def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[
     return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)
 
 
+def output_option(*forms: str, older: str = "", help: str = "How it is written.") -> Callable[[Command], Command]:
+    """`-o`, which says in which form a command writes, the first unless asked; `older` is a flag that says it too."""
+    names = ("-o", "--output", *([older] if older else []), "output")
+    return click.option(*names, type=click.Choice(forms), default=forms[0], show_default=True, help=help)
+
+
+STDIN = "<stdin>"
+"""How findings name standard input, which commands read as the file `-`."""
+
+stdin_name_option = click.option(
+    "--stdin-filename", "stdin_name", default=STDIN, metavar="FILE", help="What the file read as `-` is called."
+)
+
+
 def cluster_options(help: str) -> Callable[[Command], Command]:
     """`--kubeconfig` and `--context`."""
 

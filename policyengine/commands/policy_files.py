@@ -9,25 +9,60 @@ and depth.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from policyengine.language.diagnostics import Diagnostic
-from policyengine.language.parse import SourceError, read_source
+from policyengine.commands.options import STDIN
+from policyengine.language.diagnostics import Diagnostic, Source
+from policyengine.language.parse import SourceError, decode_source, read_source
+from policyengine.language.parsing.member_parser import MAX_TEXT
 from policyengine.language.policy_text import PolicyText
-from policyengine.regular_file import is_folder
+from policyengine.regular_file import is_folder, read_stream, reason
 
 MANIFESTS = frozenset({".yaml", ".yml", ".json"})
+_MANIFEST = re.compile(r'^[ \t]*"?apiVersion"?:', re.MULTILINE)
 
 
-def policy_texts(paths: Iterable[str]) -> Iterator[PolicyText | SourceError]:
-    """The texts of all paths in order; an error in the place of what cannot be used."""
+def policy_texts(paths: Iterable[str], stdin_name: str = STDIN) -> Iterator[PolicyText | SourceError]:
+    """The texts of all paths in order, `-` being standard input; an error in the place of what cannot be used."""
     for name in paths:
         path = Path(name)
-        if is_folder(path):
+        if name == "-":
+            yield from _in_standard_input(stdin_name)
+        elif is_folder(path):
             yield from _in_folder(path)
         else:
             yield from _in_file(path)
+
+
+def standard_input(name: str = STDIN) -> Source:
+    """What standard input holds, as a file of that name.
+
+    Raises:
+        SourceError: it is empty, over 1 MiB, not UTF-8, or cannot be read.
+    """
+    stream = getattr(sys.stdin, "buffer", None)  # Python has no `stdin` where it is closed
+    try:
+        return decode_source(read_stream(stream, MAX_TEXT) if stream is not None else b"", name)
+    except OSError as error:
+        raise SourceError(f"`{name}` cannot be read: {reason(error)}") from None
+
+
+def _in_standard_input(name: str) -> Iterator[PolicyText | SourceError]:
+    """Its policy, or those of the manifest that it is by its name, or by what it says."""
+    try:
+        source = standard_input(name)
+        if Path(name).suffix not in MANIFESTS and not _MANIFEST.search(source.text):
+            yield PolicyText(source, source)
+            return
+        from policyengine.commands.manifests import no_policy_in, texts_in
+
+        found = texts_in(source)
+        yield from found or [no_policy_in(name)]
+    except SourceError as error:
+        yield error
 
 
 def _in_folder(folder: Path) -> Iterator[PolicyText | SourceError]:
@@ -67,11 +102,11 @@ def _texts_of(manifest: Path, required: bool) -> Iterator[PolicyText | SourceErr
     return texts_of(manifest, required)
 
 
-def texts_and_errors(paths: Iterable[str]) -> tuple[list[PolicyText], list[SourceError]]:
+def texts_and_errors(paths: Iterable[str], stdin_name: str = STDIN) -> tuple[list[PolicyText], list[SourceError]]:
     """The usable texts of all paths, each once, and why the others are not."""
     texts: dict[str, PolicyText] = {}
     errors: list[SourceError] = []
-    for found in policy_texts(paths):
+    for found in policy_texts(paths, stdin_name):
         if isinstance(found, SourceError):
             errors.append(found)
         else:

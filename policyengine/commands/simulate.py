@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_write, param_option
+from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
-@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@output_option("text", "json")
 @click.option(
     "--policy",
     "paths",

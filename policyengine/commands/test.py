@@ -6,21 +6,14 @@ import sys
 
 import click
 
-from policyengine.commands.options import is_coloured, param_option
+from policyengine.commands.options import is_coloured, output_option, param_option
 from policyengine.control_characters import escaped_lines
 
 FAILED, UNUSABLE = 1, 2
 
 
 @click.command()
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(("text", "json", "junit")),
-    default="text",
-    show_default=True,
-    help="How outcomes are written.",
-)
+@output_option("text", "json", "junit", older="--format", help="How outcomes are written.")
 @click.option("--coverage", is_flag=True, help="Show which branches of the policies no test has seen.")
 @click.option(
     "--coverage-min",

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,23 @@ def test_a_file_that_cannot_be_read_is_unusable_input_and_the_others_are_done(tm
 
 def test_no_path_is_a_usage_error() -> None:
     assert run().exit_code == 2
+
+
+def test_standard_input_is_written_to_standard_output_in_the_style() -> None:
+    found = CliRunner().invoke(fmt, ["-"], input=UGLY)
+    assert (found.exit_code, found.stdout, found.stderr) == (0, NEAT, "")
+    found = CliRunner().invoke(fmt, ["--diff", "--stdin-filename", "a.policy", "-"], input=UGLY)
+    assert found.exit_code == 1
+    assert "--- a.policy" in found.stdout
+    found = CliRunner().invoke(fmt, ["--check", "-"], input=NEAT)
+    assert (found.exit_code, found.stdout) == (0, "")
+    found = CliRunner().invoke(fmt, ["-"], input="polcy")
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "<stdin>:1:1" in found.stderr
+
+
+def test_json_tells_of_each_file_whether_it_changes(policy: Path) -> None:
+    for arguments, changed in ((["--check"], True), ([], True), ([], False)):
+        found = run(*arguments, "-o", "json", policy)
+        assert json.loads(found.stdout) == [{"file": str(policy), "changed": changed}]
+    assert run("-o", "json", "--diff", policy).exit_code == 2

@@ -277,3 +277,38 @@ def test_a_finding_is_explained_by_the_smallest_cluster_that_shows_it(tmp_path: 
     none = run("--explain", "PE3001", f"{path}:1")
     assert none.exit_code == 2
     assert "there is no finding PE3001 in" in none.stderr
+
+
+def piped(text: str, *args: object) -> Result:
+    return CliRunner().invoke(lint, [str(arg) for arg in args], input=text)
+
+
+def test_standard_input_is_read_under_a_name_of_its_own_or_one_that_is_given(tmp_path: Path) -> None:
+    assert "--> <stdin>:2:29" in (found := piped(BAD, "-")).stdout
+    assert found.exit_code == 1
+    write(tmp_path / "safe.policy", 'library "safe" { param most: int = 5 }\n')
+    text = 'import "safe"\npolicy "t" { filter "f" { require node.podCount < safe.most else "is full" } }\n'
+    assert "no library is called `safe`" in piped(text, "-").stdout
+    named = piped(text, "--stdin-filename", tmp_path / "t.policy", "-")
+    assert named.exit_code == 0
+    assert "error" not in named.stdout
+
+
+def test_standard_input_may_be_a_manifest() -> None:
+    policy = "".join(f"    {line}\n" for line in BAD.splitlines())
+    manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  a.policy: |\n{policy}"
+    assert "--> <stdin>:7:33" in piped(manifest, "-").stdout
+    assert "holds no ConfigMap with" in piped("apiVersion: v1\nkind: Secret\n", "-").stderr
+
+
+@pytest.mark.parametrize(("text", "told"), [("", "`<stdin>` is empty"), ("x" * (1 << 20) + "y", "larger than 1 MiB")])
+def test_standard_input_that_is_no_policy_is_unusable(text: str, told: str) -> None:
+    ended = piped(text, "-")
+    assert ended.exit_code == 2
+    assert told in ended.stderr
+
+
+def test_fixes_are_not_written_into_standard_input() -> None:
+    ended = piped(BAD, "--fix", "-")
+    assert ended.exit_code == 2
+    assert "name the file" in ended.stderr

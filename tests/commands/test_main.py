@@ -63,6 +63,34 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert ended.err
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("explian", "no command is called `explian`; did you mean `explain`?"),
+        ("simulat", "did you mean `simulate`?"),
+        ("nonsense", "no command is called `nonsense`; there are annotate, config, convert, "),
+        ("a\x1b[2J", "no command is called `a\\x1b[2J`; "),
+    ],
+)
+def test_a_misspelt_command_is_told_with_the_one_that_was_meant(written: str, told: str) -> None:
+    ended = policyengine(written)
+    assert ended.code == 2
+    assert told in ended.err
+
+
+@pytest.mark.parametrize("command", ["convert", "explain", "fmt", "lint", "simulate", "test"])
+def test_every_command_with_several_forms_takes_the_form_by_one_flag(command: str) -> None:
+    assert "-o, --output" in policyengine(command, "--help").out
+
+
+@pytest.mark.parametrize(("command", "older"), [("lint", "--format"), ("test", "--format"), ("convert", "--to")])
+def test_the_older_flags_for_the_form_go_on_to_hold(command: str, older: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.policy"
+    file.write_text('policy "p" { scheduler "p" test "t" { given node "a" given pod "q" expect "q" on "a" } }')
+    form = "scheduling-policy" if command == "convert" else "json"
+    assert policyengine(command, older, form, file) == policyengine(command, "-o", form, file)
+
+
 @pytest.mark.parametrize("name", sorted(main.EXIT_CODES))
 def test_an_error_with_an_exit_code_is_there_by_the_name_it_is_known_by(name: str) -> None:
     module, _, kind = name.rpartition(".")

@@ -333,3 +333,10 @@ tests:
 
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_the_tests_of_standard_input_are_run() -> None:
+    for test, code in ((GOOD, 0), (BAD, 1)):
+        ended = CliRunner().invoke(cli, ["test", "-"], input=POLICY % test)
+        assert ended.exit_code == code, ended.output
+    assert "<stdin>:" in ended.stdout
