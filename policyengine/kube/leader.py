@@ -38,6 +38,10 @@ most."""
 
 
 _LEASE: dict[str, object] = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1"}
+LABEL, LABELLED = "app.kubernetes.io/name", "policyengine"
+"""By which our leases are found among others."""
+PAGES = "policyengine.io/pages"
+"""The annotation that says where the leader's pages are; its forms are those of `kube.scheduler_pages`."""
 
 
 class LeadershipLost(Exception):
@@ -83,6 +87,8 @@ class LeaderElector:
         self.settings = settings
         self.holder = ""
         """Who holds the lease, as last seen."""
+        self.pages: str | None = None
+        """What the lease says of this replica's pages while it leads; None: the lease says nothing of pages."""
         self._client = client
         self._clock = clock
         self._random = random
@@ -243,12 +249,21 @@ class LeaderElector:
 
     async def _create(self, spec: dict[str, object]) -> dict[str, Any]:
         metadata = {"name": self.settings.name, "namespace": self.settings.namespace}
-        return await self._call("POST", "", _LEASE | {"metadata": metadata, "spec": spec})
+        return await self._call("POST", "", _LEASE | {"metadata": self._described(metadata), "spec": spec})
 
     async def _write(self, spec: dict[str, object]) -> dict[str, Any]:
         """Replace the lease; the server refuses it (409) where that is not the version seen last."""
         metadata = {key: value for key, value in self._lease["metadata"].items() if key != "managedFields"}
-        return await self._call("PUT", self.settings.name, _LEASE | {"metadata": metadata, "spec": spec})
+        return await self._call(
+            "PUT", self.settings.name, _LEASE | {"metadata": self._described(metadata), "spec": spec}
+        )
+
+    def _described(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """With the label our leases have, and where the pages are."""
+        if self.pages is None:
+            return metadata
+        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        return metadata | {"labels": labels | {LABEL: LABELLED}, "annotations": annotations | {PAGES: self.pages}}
 
     async def _call(self, method: str, name: str, body: dict[str, object] | None = None) -> dict[str, Any]:
         # client-go's half of the renew deadline, so that one lost request loses no lease.

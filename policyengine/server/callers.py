@@ -6,7 +6,8 @@ Rules:
    kube-scheduler call it. Its common name must be one of the names given; without names every certificate will do.
 3. A token is asked about as by kube-scheduler's secure port: a TokenReview says who the caller is, a
    SubjectAccessReview whether that is somebody with the right to the path (`nonResourceURLs`), by the method as the
-   verb. Answers are believed for ten seconds, in a cache of bounded size.
+   verb. Answers are believed for ten seconds, in a cache of bounded size. The API server's pod proxy takes the header
+   `Authorization` away: a token for the audience of these pages alone is shown in a header of theirs.
 4. A caller is refused before its body is read. Where neither is asked for, everybody may ask; for `/debug`, which is on
    loopback then, by a loopback name only: a web page that has its own name resolve to 127.0.0.1 reads nothing.
 """
@@ -25,6 +26,7 @@ from cachetools import TTLCache
 from policyengine.control_characters import escaped
 from policyengine.kube.config.configuration import is_loopback
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
+from policyengine.kube.scheduler_pages import AUDIENCE, TOKEN_HEADER
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -67,23 +69,26 @@ class Reviewer:
         self._known: TTLCache[bytes, AccessRefused | None] = TTLCache(KNOWN, BELIEVED)
         self._turns = asyncio.Semaphore(REVIEWS)
 
-    async def check(self, token: str, verb: str, path: str) -> None:
-        """Return if the token's owner has the right. Raises `AccessRefused`."""
-        key = hashlib.sha256("\0".join((token, verb, path)).encode()).digest()
+    async def check(self, token: str, verb: str, path: str, audience: str = "") -> None:
+        """Return if the token is for the audience (empty: the API server's) and its owner has the right. Raises
+        `AccessRefused`."""
+        key = hashlib.sha256("\0".join((token, verb, path, audience)).encode()).digest()
         if key not in self._known:
             try:
                 async with self._turns:
-                    self._known[key] = await self._refusal(token, verb, path)
+                    self._known[key] = await self._refusal(token, verb, path, audience)
             except (ApiError, ConnectionFailed) as error:
                 raise AccessRefused(503, f"the API server cannot be asked who you are: {error}") from None
         refusal = self._known.get(key)
         if refusal is not None:
             raise AccessRefused(refusal.status, str(refusal))
 
-    async def _refusal(self, token: str, verb: str, path: str) -> AccessRefused | None:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    async def _refusal(self, token: str, verb: str, path: str, audience: str) -> AccessRefused | None:
+        about: dict[str, Any] = {"token": token} | ({"audiences": [audience]} if audience else {})
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": about}
         status = object_of(await self._client.call("POST", _TOKENS, review)).get("status") or {}
-        if not status.get("authenticated"):
+        # A server that knows nothing of audiences names none, and means itself (authentication/v1, TokenReviewStatus).
+        if not status.get("authenticated") or (audience and audience not in (status.get("audiences") or ())):
             return AccessRefused(401, "the token is not known to the API server")
         user: dict[str, Any] = status.get("user") or {}
         spec = {
@@ -128,10 +133,11 @@ class Callers:
         shown = _common_name(request) if self._certificates else None
         if shown is not None and (shown in self._names or not self._names):
             return
-        bearer = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        own = TOKEN_HEADER in request.headers
+        bearer = _BEARER.fullmatch(request.headers.get(TOKEN_HEADER if own else "Authorization", ""))
         if self._reviewer is not None and bearer is not None:
             path = request.path.encode(errors="replace").decode()
-            await self._reviewer.check(bearer[1], request.method.lower(), path)
+            await self._reviewer.check(bearer[1], request.method.lower(), path, AUDIENCE if own else "")
         elif shown is not None:
             raise AccessRefused(403, f"the client certificate of `{shown}` is none of those that may ask")
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,12 +22,15 @@ from policyengine.clock import Clock
 from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.scheduler_pages import SERVED_BY
 from policyengine.kube.scheduling import Scheduler
+from policyengine.scheduler.state import SchedulerState
 from policyengine.server import debug
 from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Handler, Reviewer
-from policyengine.server.certificate import CertificateFiles, CertificateUnusable
+from policyengine.server.certificate import CertificateFiles, CertificateUnusable, ServingCertificate
 from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listening
+from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.profiling import LONGEST, SECONDS, NoProfile, cpu_profile
@@ -58,7 +62,7 @@ class Endpoints:
         reviewer: Reviewer | None = None,
     ) -> None:
         self._scheduler = scheduler
-        self.certificate = _certificate(configuration["endpoints"])
+        self.certificate = _certificate(configuration["endpoints"], clock)
         self._client = client
         self.reviewer = reviewer
         self._bodies = Bodies(MAX_BODY, MAX_BODY)
@@ -75,9 +79,9 @@ class Endpoints:
         }
         if configuration["endpoints"]["debug"]:
             pages |= {
-                "/debug/cache": _page(lambda: debug.cache(scheduler.state)),
+                "/debug/cache": self._page(debug.cache),
                 "/debug/cache/compare": self._compare,
-                "/debug/queue": _page(lambda: debug.queue(scheduler.state)),
+                "/debug/queue": self._page(debug.queue),
                 "/debug/pods/{namespace}/{name}": self._pod,
                 "/debug/pprof/profile": self._profile,
                 "/debug/flags/v": self._level,
@@ -85,6 +89,18 @@ class Endpoints:
             self.application.router.add_put("/debug/flags/v", self._set_level)
         for path, handler in pages.items():
             self.application.router.add_get(path, handler)
+
+    def _page(self, read: Callable[[SchedulerState], dict[str, Any]]) -> Handler:
+        async def handler(request: web.Request) -> web.Response:
+            return self._told(read(self._scheduler.state))
+
+        return handler
+
+    def _told(self, page: dict[str, Any]) -> web.Response:
+        """A page, with who tells it: only what a leader says holds."""
+        elector = self._scheduler.elector
+        identity = socket.gethostname() if elector is None else elector.identity
+        return _json({SERVED_BY: {"identity": identity, "leads": elector is None or elector.holds()}} | page)
 
     def _verdict(self, asked: list[Check]) -> Handler:
         async def handler(request: web.Request) -> web.Response:
@@ -98,7 +114,7 @@ class Endpoints:
             return web.Response(status=429, text="a comparison is under way\n")
         self._comparing = True
         try:
-            return _json(await debug.compare(self._scheduler.state, self._client))
+            return self._told(await debug.compare(self._scheduler.state, self._client))
         except (ApiError, ConnectionFailed) as error:
             return web.Response(status=502, text=f"the API server cannot be listed: {error}\n")
         finally:
@@ -107,7 +123,7 @@ class Endpoints:
     async def _pod(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         try:
-            return _json(debug.pod_timeline(self._scheduler.state, namespace, name))
+            return self._told(debug.pod_timeline(self._scheduler.state, namespace, name))
         except KeyError:
             return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
 
@@ -210,9 +226,9 @@ async def served(endpoints: Endpoints, configuration: Configuration) -> AsyncIte
         yield f"{'https' if tls else 'http'}://{host}:{port}"
 
 
-def _certificate(given: Mapping[str, Any]) -> CertificateFiles | None:
+def _certificate(given: Mapping[str, Any], clock: Clock) -> ServingCertificate | None:
     if not given["tlsCertFile"]:
-        return None
+        return SelfSigned(socket.gethostname(), clock) if given["authentication"] != "None" else None
     paths = (Path(given[name]) if given[name] else None for name in ("tlsPrivateKeyFile", "clientCAFile"))
     try:
         return CertificateFiles(Path(given["tlsCertFile"]), *paths)

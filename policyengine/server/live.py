@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,6 +21,7 @@ from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
+from policyengine.kube.scheduler_pages import OFF, announced
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
@@ -138,6 +140,8 @@ async def _serve_pages(
 ) -> None:
     """The pages, where an address is given. Where the default one is taken there are none, and a warning says so."""
     given = configuration.data["endpoints"]
+    if connection.elector is not None:
+        connection.elector.pages = OFF
     if not given["address"]:
         return
     reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
@@ -150,3 +154,5 @@ async def _serve_pages(
         logger.warning("no metrics, health and debug pages: %s", error)
     else:
         logger.info("metrics, health and debug pages on %s", url)
+        if connection.elector is not None and given["debug"]:
+            connection.elector.pages = announced(url, os.environ)

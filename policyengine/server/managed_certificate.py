@@ -126,6 +126,26 @@ class ManagedCertificate(ServingCertificate):
             logger.info("the certificate is a new one, valid until %s", day(self.expires))
 
 
+class SelfSigned(ServingCertificate):
+    """A certificate of this process' own, which nobody can check, as kube-scheduler makes one for its secure port: the
+    API server's proxy takes the certificates of pods as they are, and tokens are not sent in the clear."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        super().__init__(*self._issued())
+
+    async def follow(self) -> None:
+        """Show a new one while a third of the life of the last is left, until cancelled."""
+        while True:
+            await self._clock.sleep((LIFE - RENEW_BEFORE).total_seconds())
+            self.replace(*self._issued())
+
+    def _issued(self) -> tuple[Pem, Pem]:
+        issued = issue((self._name,), datetime.fromtimestamp(self._clock.now(), UTC))
+        return Pem(content=issued.certificate), Pem(content=issued.key)
+
+
 async def managed(store: CertificateStore, client_ca: Path | None = None) -> ManagedCertificate:
     """The certificate to begin with; waits until the API server has taken it. Raises `CertificateUnusable`."""
     return ManagedCertificate(store, await store.current(), client_ca)

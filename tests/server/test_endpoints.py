@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import random
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -144,6 +145,7 @@ async def test_the_pages_tell_of_pods_and_nodes_and_no_secrets() -> None:
         assert (await at.get("/debug/pods/default/none"))[0] == 404
         _, compared = await at.get("/debug/cache/compare")
         assert json.loads(compared) == {
+            "servedBy": {"identity": socket.gethostname(), "leads": True},
             "nodes": {"onlyInCache": [], "onlyOnServer": []},
             "pods": {"onlyInCache": [], "onlyOnServer": []},
             "recreated": [],
@@ -258,6 +260,17 @@ async def test_with_token_review_only_health_is_open_to_all() -> None:
         status, text = await at.get("/metrics", Authorization="Bearer poor")
         assert (status, text) == (403, "`nobody` may not get `/metrics`\n")
         assert (await at.get("/metrics", Authorization="Bearer good"))[0] == 200
+
+
+async def test_where_tokens_are_asked_for_and_no_certificate_is_given_the_process_makes_its_own() -> None:
+    text = 'endpoints: {address: "127.0.0.1:0", authentication: TokenReview}\n'
+    async with site(text, review=True, start=False) as at:
+        assert at.url.startswith("https://")
+        anybody = ssl._create_unverified_context()
+        for token, status in (("good", 200), ("wrong", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with at.session.get(at.url + "/debug/queue", ssl=anybody, headers=headers) as response:
+                assert response.status == status
 
 
 @needs_openssl

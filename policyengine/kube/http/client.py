@@ -227,12 +227,12 @@ class Client:
         query: Mapping[str, str] | None = None,
         content: str = "",
         seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Any other request; the body of its answer. `content`: the form of `body`, by default JSON, of a PATCH a JSON
-        merge patch; `seconds` bounds this call."""
-        headers = None
+        merge patch; `seconds` bounds this call; `headers` are sent besides."""
         if body is not None:
-            headers = {"Content-Type": content or (MERGE_PATCH if method == "PATCH" else JSON)}
+            headers = {"Content-Type": content or (MERGE_PATCH if method == "PATCH" else JSON), **(headers or {})}
         response = await self._transport.request(
             method,
             path,

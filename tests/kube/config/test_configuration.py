@@ -91,7 +91,6 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         ('endpoints: {address: "0.0.0.0:9"}\n', "shows /debug to other machines"),
         ('endpoints: {address: ":9"}\n', "`every address` shows /debug"),
         ('endpoints: {address: "127.0.0.1:70000"}\n', "`70000` is no port"),
-        ("endpoints: {authentication: TokenReview}\n", "tokens need TLS"),
         ("endpoints: {clientCAFile: a}\n", "`endpoints.clientCAFile` needs `tlsCertFile`"),
         ("endpoints: {clientNames: [a]}\n", "`endpoints.clientNames` needs `clientCAFile`"),
         ("endpoints: {tlsPrivateKeyFile: k}\n", "needs `tlsCertFile`"),

@@ -5,7 +5,7 @@ Without credentials a request is from `system:anonymous`. Each name taken on wit
 """
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from policyengine.simulator.api_server.statuses import ApiError, bad_request
 
 AUTHENTICATED = "system:authenticated"
 SERVICE_ACCOUNT = "system:serviceaccount:"
+ISSUER = "https://kubernetes.default.svc"
+"""The server's own audience."""
 
 
 def service_account(namespace: str, name: str) -> User:
@@ -28,20 +30,25 @@ class Authenticator:
 
     def __init__(self, tokens: Mapping[str, User] | None) -> None:
         self._tokens = dict(tokens) if tokens is not None else None
+        self._audiences: dict[str, frozenset[str]] = {}
+        """Of tokens that are not for this server, or not for it alone."""
 
     @property
     def open(self) -> bool:
         """Whether no credentials are configured."""
         return self._tokens is None
 
-    def add(self, token: str, user: User) -> None:
-        """Know one more token (a TokenRequest was answered)."""
+    def add(self, token: str, user: User, audiences: Collection[str] = ()) -> None:
+        """Know one more token (a TokenRequest was answered); without audiences it is for this server."""
         if self._tokens is not None:
             self._tokens[token] = user
+            if audiences:
+                self._audiences[token] = frozenset(audiences)
 
-    def user_of_token(self, token: str) -> User | None:
-        """Whose token this is."""
-        return (self._tokens or {}).get(token)
+    def user_of_token(self, token: str, audiences: Collection[str] = (ISSUER,)) -> tuple[User | None, list[str]]:
+        """Whose token this is, and for which of the audiences; nobody's where it is for none of them."""
+        common = sorted(self._audiences.get(token, frozenset((ISSUER,))) & set(audiences))
+        return ((self._tokens or {}).get(token) if common else None), common
 
     def user(self, request: Request) -> User:
         """Who asks; raises the 401 of an unknown token."""
@@ -52,7 +59,7 @@ class Authenticator:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             return ANONYMOUS
-        found = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        found = self.user_of_token(token.strip())[0] if scheme.lower() == "bearer" else None
         if found is None:
             raise ApiError(401, "Unauthorized", "Unauthorized")
         return found

@@ -5,7 +5,7 @@ They are answered and never stored.
 
 from collections.abc import Callable
 
-from policyengine.simulator.api_server.access.authentication import Authenticator
+from policyengine.simulator.api_server.access.authentication import ISSUER, Authenticator
 from policyengine.simulator.api_server.access.rbac import MASTERS, Authorizer
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.requests import RequestInfo, User
@@ -68,7 +68,9 @@ class Reviewer:
         if kind == "SelfSubjectRulesReview":
             return {**review, "status": self._rules(asker, str(spec.get("namespace") or ""))}
         if kind == "TokenReview":
-            return {**review, "status": self._token(str(spec.get("token") or ""))}
+            wanted = spec.get("audiences")
+            audiences = tuple(map(str, wanted)) if isinstance(wanted, list) and wanted else (ISSUER,)
+            return {**review, "status": self._token(str(spec.get("token") or ""), audiences)}
         created: Object = {"creationTimestamp": self._now()}
         return {"metadata": created, "status": {"userInfo": _user_info(asker)}}
 
@@ -103,13 +105,13 @@ class Reviewer:
             "incomplete": False,
         }
 
-    def _token(self, token: str) -> Object:
+    def _token(self, token: str, audiences: tuple[str, ...]) -> Object:
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
-        user = self._authenticator.user_of_token(token)
+        user, common = self._authenticator.user_of_token(token, audiences)
         if user is None:
             return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _user_info(user), "audiences": ["https://kubernetes.default.svc"]}
+        return {"authenticated": True, "user": _user_info(user), "audiences": list[Json](common)}
 
 
 def _user_info(user: User) -> Object:

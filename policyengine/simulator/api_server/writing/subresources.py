@@ -98,7 +98,9 @@ class Subresources:
             cause = field_errors.invalid("spec.expirationSeconds", length, why)
             raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         token = self._registry.names.uid()
-        self._authenticator.add(token, service_account(info.namespace, info.name))
+        wanted = spec.get("audiences")
+        audiences = tuple(map(str, wanted)) if isinstance(wanted, list) else ()
+        self._authenticator.add(token, service_account(info.namespace, info.name), audiences)
         expires = format_time(self._registry.clock.now() + length)
         answer: Object = {
             "kind": "TokenRequest",

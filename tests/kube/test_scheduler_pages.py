@@ -1,0 +1,296 @@
+"""The running scheduler's pages: found by its Lease, asked through a pod proxy, believed from the leader alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from policyengine.clock import SystemClock, micro_time
+from policyengine.kube.config.configuration import read
+from policyengine.kube.config.credentials import AccessDenied, Unreachable
+from policyengine.kube.http.client import Client, ConnectionFailed, Response
+from policyengine.kube.leader import LABEL, LABELLED, PAGES, LeaderElector
+from policyengine.kube.scheduler_pages import (
+    OFF,
+    TOKEN_HEADER,
+    NoScheduler,
+    RunningScheduler,
+    UnknownPod,
+    announced,
+    ask,
+    find,
+)
+from policyengine.kube.scheduling import Scheduler
+from policyengine.plugins.registry import default_profile
+from policyengine.server.callers import Reviewer
+from policyengine.server.endpoints import Endpoints, served
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.sandbox import create
+from tests.record.servers import As
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+AGENT = "system:serviceaccount:kube-system:policyengine-reader"
+CONFIGURATION = """apiVersion: policyengine.io/v1
+kind: SchedulerConfiguration
+endpoints: {address: "127.0.0.1:0", authentication: TokenReview}
+"""
+
+
+class Proxied:
+    """A way to the API server whose pod proxy does what kube-apiserver's does: it takes `Authorization` away, believes
+    any certificate, and passes other headers on."""
+
+    def __init__(self, inner: As, url: str) -> None:
+        self.inner = inner
+        self.url = url
+        self.sent: list[Mapping[str, str]] = []
+        """Headers that came to the pod."""
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        where, proxied, page = path.partition("/proxy/")
+        if not proxied:
+            return await self.inner.request(method, path, **how)
+        assert where == "/api/v1/namespaces/kube-system/pods/https:policyengine-7d:10259"
+        self.sent.append(how["headers"])
+        return await self._passed_on(f"{self.url}/{page}", how["headers"])
+
+    async def _passed_on(self, url: str, headers: Mapping[str, str]) -> Any:
+        context = ssl._create_unverified_context()
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=context) as answer:
+            body = await answer.read()
+            return Answer(answer.status, dict(answer.headers), body)
+
+    async def close(self) -> None: ...
+
+
+class Answer:
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def close(self) -> None: ...
+
+
+class Site:
+    def __init__(self, api: ApiServer, elector: LeaderElector, way: Proxied) -> None:
+        self.admin = MemoryTransport(api, user=ADMIN)
+        self.elector = elector
+        self.way = way
+        self.client = Client(way)
+
+    async def found(self) -> RunningScheduler:
+        (one,) = await find(self.client, SystemClock().now())
+        return one
+
+
+@asynccontextmanager
+async def site(rights: bool = True) -> AsyncIterator[Site]:
+    """A scheduler that leads, whose pages ask for tokens, and a cluster whose proxy reaches them."""
+    clock = SystemClock()
+    api = ApiServer(clock, tokens={"jane": ADMIN})
+    admin = MemoryTransport(api, user=ADMIN)
+    account = {"metadata": {"name": "policyengine-reader", "namespace": "kube-system"}}
+    await create(admin, "/api/v1/namespaces/kube-system/serviceaccounts", account)
+    if rights:
+        pages = {"nonResourceURLs": ["/debug/queue", "/debug/pods/*"], "verbs": ["get"]}
+        await create(admin, f"{RBAC}/clusterroles", {"metadata": {"name": "pages"}, "rules": [pages]})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pages"}
+        who = {"kind": "User", "name": AGENT, "apiGroup": "rbac.authorization.k8s.io"}
+        binding = {"metadata": {"name": "pages"}, "roleRef": role, "subjects": [who]}
+        await create(admin, f"{RBAC}/clusterrolebindings", binding)
+    client = Client(admin)
+    elector = LeaderElector(client, clock, random.Random(1), "here_1")
+    scheduler = Scheduler(client, clock, random.Random(1), [default_profile()], elector=elector)
+    configuration = read(CONFIGURATION, "x")
+    pages_of = Endpoints(scheduler, SchedulerMetrics(), configuration.data, client, clock, Reviewer(client))
+    stop = asyncio.Event()
+    async with served(pages_of, configuration) as url:
+        elector.pages = "kube-system/https:policyengine-7d:10259"
+        running = asyncio.ensure_future(scheduler.run(stop))
+        await elector.elected.wait()
+        try:
+            yield Site(api, elector, Proxied(As(api, "Bearer jane"), url))
+        finally:
+            stop.set()
+            await running
+
+
+async def test_a_page_is_asked_by_a_token_that_is_worth_nothing_to_the_api_server() -> None:
+    async with site() as at:
+        page = await ask(at.client, await at.found(), "/debug/queue")
+        assert page["servedBy"] == {"identity": "here_1", "leads": True}
+        assert page["count"] == 0
+        (headers,) = at.way.sent
+        token = headers[TOKEN_HEADER].removeprefix("Bearer ")
+        assert "jane" not in str(headers)
+        for spec, known in (({"token": token}, False), ({"token": token, "audiences": ["policyengine"]}, True)):
+            review = await create(at.admin, "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec})
+            assert review["status"].get("authenticated", False) is known
+
+
+async def test_only_what_the_account_may_read_is_shown_and_only_to_a_token_of_the_audience() -> None:
+    async with site() as at:
+        scheduler = await at.found()
+        with pytest.raises(AccessDenied, match=rf"refuses its page: `{AGENT}` may not get `/debug/cache`; give"):
+            await ask(at.client, scheduler, "/debug/cache")
+        with pytest.raises(UnknownPod, match="knows no pod `default/none` waits or runs"):
+            await ask(at.client, scheduler, "/debug/pods/default/none")
+        with pytest.raises(AssertionError, match="401"):  # a person's own token, in the header of the pages
+            refused = await at.way._passed_on(f"{at.way.url}/debug/queue", {TOKEN_HEADER: "Bearer jane"})
+            raise AssertionError(refused.status)
+
+
+async def test_without_its_right_the_account_is_named() -> None:
+    async with site(rights=False) as at:
+        with pytest.raises(AccessDenied, match="give that account the ClusterRole of its pages"):
+            await ask(at.client, await at.found(), "/debug/queue")
+
+
+async def test_a_standby_or_a_stranger_is_not_believed() -> None:
+    async with site() as at:
+        scheduler = await at.found()
+        with pytest.raises(Unreachable, match="`here_1` answers and does not lead; ask again"):
+            await ask(at.client, replace(scheduler, holder="there_2"), "/debug/queue")
+        at.elector._leads = False
+        with pytest.raises(Unreachable, match="does not lead"):
+            await ask(at.client, scheduler, "/debug/queue")
+        at.elector._leads = True
+
+
+def lease(name: str, holder: str = "a_1", age: float = 0.0, pages: str = OFF) -> dict[str, Any]:
+    about = {"name": name, "namespace": "kube-system", "labels": {LABEL: LABELLED}, "annotations": {PAGES: pages}}
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": 15,
+        "renewTime": micro_time(SystemClock().now() - age),
+    }
+    return {"metadata": about, "spec": spec}
+
+
+async def seen(*leases: dict[str, Any]) -> list[RunningScheduler]:
+    admin = MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
+    for one in leases:
+        await create(admin, LEASES, one)
+    return await find(Client(admin), SystemClock().now())
+
+
+async def test_who_holds_a_lease_runs_and_clocks_may_differ_by_a_minute() -> None:
+    stranger = {"metadata": {"name": "kube-scheduler"}, "spec": {"holderIdentity": "b"}}
+    found = await seen(lease("b", age=60.0), lease("a", pages="x"), lease("gone", holder=""), stranger)
+    assert [(one.lease, one.pages) for one in found] == [("a", "x"), ("b", OFF)]
+
+
+@pytest.mark.parametrize(
+    ("leases", "told"),
+    [
+        ([], "no scheduler runs: no Lease says that one leads"),
+        ([lease("gone", holder="")], "no scheduler runs: no Lease"),
+        ([lease("dead", age=100.0)], r"no scheduler runs: the lease of `a_1` ran out \d+ s ago; is its pod up\?"),
+    ],
+)
+async def test_where_none_runs_that_is_said(leases: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(NoScheduler, match=told):
+        await seen(*leases)
+
+
+class Saying:
+    """A server that gives one answer, or none."""
+
+    def __init__(self, status: int, body: object) -> None:
+        self.answer = Answer(status, {}, body.encode() if isinstance(body, str) else json.dumps(body).encode())
+
+    async def request(self, method: str, path: str, **how: Any) -> Any:
+        if method == "POST":
+            return Answer(201, {}, b'{"status": {"token": "t"}}')
+        if not self.answer.status:
+            raise ConnectionFailed("refused", sent=False)
+        return self.answer
+
+    async def close(self) -> None: ...
+
+
+def status(code: int, reason: str, message: str) -> dict[str, Any]:
+    return {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}
+
+
+IN_POD = RunningScheduler("kube-system", "policyengine", "a_1", "kube-system/https:policyengine-7d:10259")
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind", "told"),
+    [
+        (
+            403,
+            status(403, "Forbidden", "no pods/proxy for you"),
+            AccessDenied,
+            "cannot be reached by you: no pods/proxy",
+        ),
+        (404, status(404, "NotFound", 'pods "x" not found'), Unreachable, 'cannot be reached: pods "x" not found'),
+        (503, status(503, "ServiceUnavailable", "dial tcp: refused"), Unreachable, "cannot be reached: dial tcp"),
+        (401, "show a client certificate\n", AccessDenied, "does not know us.*authentication: TokenReview"),
+        (404, "404: Not Found", AccessDenied, "has no such page: it is older, or `endpoints.debug` is off"),
+        (404, "no pod `a/b` waits or runs\n", UnknownPod, "knows no pod `a/b` waits or runs"),
+        (502, "bad", Unreachable, r"does not answer as policyengine's pages do \(status 502\): bad"),
+        (200, "<html>", Unreachable, "the answer cannot be read"),
+        (200, [], Unreachable, "the answer cannot be read"),
+        (200, {"queue": 1}, Unreachable, "does not answer as policyengine's pages do"),
+        (0, "", Unreachable, "does not answer: refused"),
+    ],
+)
+async def test_whatever_goes_wrong_has_one_sentence(code: int, body: object, kind: Any, told: str) -> None:
+    with pytest.raises(kind, match=f"the scheduler of lease `kube-system/policyengine` .*{told}"):
+        await ask(Client(Saying(code, body)), IN_POD, "/debug/queue")
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [OFF, "http://10.0.0.1:80", "https://127.0.0.1:1", "http://127.0.0.1@evil:1", "kube-system/ftp:p:1",
+     "a/http:../x:1", "a/http:b:1/x", "kube-system/https:p:1\n", "http://127.0.0.1:1/\r\nX: y"],
+)  # fmt: skip
+async def test_nothing_is_asked_where_a_lease_names_no_pod_and_no_loopback_url(pages: str) -> None:
+    with pytest.raises(AccessDenied, match="shows no pages"):
+        await ask(Client(Saying(0, "")), replace(IN_POD, pages=pages), "/debug/queue")
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "told"),
+    [
+        ("https://0.0.0.0:10259", {"POD_NAME": "p-1", "POD_NAMESPACE": "ns"}, "ns/https:p-1:10259"),
+        ("http://10.0.0.1:9", {"POD_NAME": "p-1", "POD_NAMESPACE": "ns"}, "ns/http:p-1:9"),
+        ("https://0.0.0.0:10259", {"POD_NAME": "p-1"}, OFF),
+        ("http://127.0.0.1:10259", {"POD_NAME": "p-1", "POD_NAMESPACE": "ns"}, "http://127.0.0.1:10259"),
+        ("http://[::1]:10259", {}, "http://[::1]:10259"),
+        ("https://127.0.0.1:10259", {}, OFF),
+    ],
+)
+def test_what_a_leader_says_of_its_pages(url: str, environment: dict[str, str], told: str) -> None:
+    assert announced(url, environment) == told
+
+
+async def test_a_leader_whose_pages_went_away_says_so_in_the_lease_it_takes_over() -> None:
+    admin = MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
+    await create(admin, LEASES, lease("policyengine", holder="", pages="kube-system/https:old:1"))
+    elector = LeaderElector(Client(admin), SystemClock(), random.Random(1), "new_1")
+    elector.pages = OFF
+    work = asyncio.ensure_future(elector.run())
+    await elector.elected.wait()
+    work.cancel()
+    (found,) = await find(Client(admin), SystemClock().now())
+    assert (found.holder, found.pages) == ("new_1", OFF)
