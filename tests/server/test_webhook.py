@@ -125,18 +125,30 @@ def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
         asyncio.run(reviewed(body, prove))
 
 
+@pytest.mark.parametrize("data", [{"\ud800": "x"}, {"p.policy": "\udfff"}])
+def test_half_a_character_that_came_as_an_escape_makes_no_review(data: dict[str, str]) -> None:
+    body = review(config_map(data))
+    assert b"\\ud" in body
+    with pytest.raises(NoReview):
+        asyncio.run(reviewed(body, prove))
+    assert asyncio.run(reviewed(review({"\U0001f600": "\U0001f600"}), prove))["response"]["allowed"]
+
+
 def test_a_uid_that_would_fill_the_log_is_refused() -> None:
     body = review(config_map({"p.policy": GOOD})).replace(b'"u-1"', b'"' + b"u" * 129 + b'"')
     with pytest.raises(NoReview, match="the review's uid has more than 128 characters"):
         asyncio.run(reviewed(body, prove))
 
 
+any_text = st.text(st.characters(exclude_categories=()), max_size=4)
 values = st.recursive(
-    st.none() | st.booleans() | st.text(max_size=4),
+    st.none() | st.booleans() | any_text,
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(["metadata", "labels", "data", "kind", "p.policy", "annotations"]), inner, max_size=4
+            st.sampled_from(["metadata", "labels", "data", "kind", "p.policy", "annotations"]) | any_text,
+            inner,
+            max_size=4,
         )
     ),
     max_leaves=8,
