@@ -53,7 +53,7 @@ class NoReview(ValueError):
     """A body that is no AdmissionReview; one sentence."""
 
 
-async def reviewed(body: bytes, prove: Prove, seconds: float = TIME_OUT) -> dict[str, Any]:
+async def reviewed(body: bytes | bytearray, prove: Prove, seconds: float = TIME_OUT) -> dict[str, Any]:
     """The answering AdmissionReview, after at most so many seconds. Raises `NoReview`."""
     try:
         review = msgspec.json.decode(body)  # half a character (`\ud800`, alone) is refused; `json` lets it pass

@@ -17,6 +17,7 @@ from policyengine.cluster.pod_objects import Pod
 
 _Kind = TypeVar("_Kind", Pod, Node)
 _Nodes = TypeVar("_Nodes", bound=Sized)
+Body = bytes | bytearray
 
 MAX_SCORE = 10
 """MaxExtenderPriority: the best score an extender may give."""
@@ -134,9 +135,15 @@ _identity = msgspec.json.Decoder(_Identified).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def decode_args(body: bytes) -> ExtenderArgs:
+def bound_members(body: Body) -> None:
+    """Raises `BadRequest` for a body with too many members; to be called before it is decoded."""
+    if body.count(b",") > MAX_COMMAS:
+        raise BadRequest(f"the request has more than {MAX_COMMAS} members in its lists and objects")
+
+
+def decode_args(body: Body) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
-    args: ExtenderArgs = _decoded(_args, _few_members(body), "ExtenderArgs")
+    args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
     items = args.nodes.items if args.nodes is not None else None
     if not args.has_names and items is None:
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
@@ -150,14 +157,14 @@ def decode_names(text: msgspec.Raw) -> list[str]:
     return _few_nodes(names)
 
 
-def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
+def decode_preemption(body: Body) -> ExtenderPreemptionArgs:
     """The body of preempt. Raises `BadRequest`."""
-    args: ExtenderPreemptionArgs = _decoded(_preemption_args, _few_members(body), "ExtenderPreemptionArgs")
+    args: ExtenderPreemptionArgs = _decoded(_preemption_args, body, "ExtenderPreemptionArgs")
     _few_nodes(args.node_name_to_meta_victims or args.node_name_to_victims or ())
     return args
 
 
-def decode_binding(body: bytes) -> ExtenderBindingArgs:
+def decode_binding(body: Body) -> ExtenderBindingArgs:
     """The body of bind. Raises `BadRequest`."""
     args: ExtenderBindingArgs = _decoded(_binding_args, body, "ExtenderBindingArgs")
     if not (args.name and args.namespace and args.node):
@@ -211,19 +218,13 @@ def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     return _encode({"NodeNameToMetaVictims": victims})
 
 
-def _few_members(body: bytes) -> bytes:
-    if body.count(b",") > MAX_COMMAS:
-        raise BadRequest(f"the request has more than {MAX_COMMAS} members in its lists and objects")
-    return body
-
-
 def _few_nodes(nodes: _Nodes) -> _Nodes:
     if len(nodes) > MAX_NODES:
         raise BadRequest(f"the request has {len(nodes)} nodes; {MAX_NODES} are answered at most")
     return nodes
 
 
-def _decoded(decode: Any, body: bytes | msgspec.Raw, what: str) -> Any:
+def _decoded(decode: Any, body: Body | msgspec.Raw, what: str) -> Any:
     try:
         return decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
