@@ -124,7 +124,10 @@ ROLES: dict[str, Role] = {
     "rewardsState": Role(
         "What they know is one ConfigMap.", (Rule("", ("configmaps",), ("get", "patch"), "policyengine-rewards"),)
     ),
-    "extender": Role("An extender only looks.", (Rule("", ("nodes", "pods"), READ),)),
+    "extender": Role(
+        "An extender only looks; at namespaces where rules read their labels.",
+        (Rule("", ("nodes", "pods", "namespaces"), READ),),
+    ),
     "webhookSecret": Role(
         "The webhook's certificate is one Secret.",
         (Rule("", ("secrets",), ("get", "update"), "policyengine-webhook"),),

@@ -37,13 +37,19 @@ class PodGroups:
         self._objects_of = objects_of
         self._pods: dict[tuple[str, str], dict[str, PodInfo]] = {}
 
-    def enter(self, pod: PodInfo) -> None:
-        """The pod is known from now on; it is told its group."""
+    def tell(self, pod: PodInfo) -> tuple[str, str] | None:
+        """The pod is told its group. Returns which one it names."""
         named = named_by(pod)
         if named is not None:
-            self._pods.setdefault(named, {})[pod.uid] = pod
             kind, key = named
             pod.group = cast(PodGroup | NativePodGroup | None, self._objects_of(kind).get(key))
+        return named
+
+    def enter(self, pod: PodInfo) -> None:
+        """The pod is known from now on; it is told its group."""
+        named = self.tell(pod)
+        if named is not None:
+            self._pods.setdefault(named, {})[pod.uid] = pod
 
     def leave(self, pod: PodInfo) -> None:
         """The pod is not known any more, or is replaced."""

@@ -1,7 +1,7 @@
 """`PodInfo`: one pod as the cluster view keeps it, its spec shared through `PodShape`.
 
-Only `ClusterView` writes to a `PodInfo`, and only to `state`, `node_name`, `nominated_node_name` and `group`. An update
-from the API makes a new one, so that an old one stays what it was.
+Only `ClusterView` writes to a `PodInfo`, and only to `state`, `node_name`, `nominated_node_name`, `group` and `home`.
+An update from the API makes a new one, so that an old one stays what it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_shape import PodShape, interned, interned_map, shape_again, shape_of
 from policyengine.cluster.requests import Requests
-from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.cluster.workload_objects import Namespace, NativePodGroup, PodGroup
 from policyengine.enum_members import direct_members
 
 
@@ -41,6 +41,7 @@ class PodInfo:
         "finished",
         "generation",
         "group",
+        "home",
         "labels",
         "name",
         "namespace",
@@ -97,6 +98,8 @@ class PodInfo:
         self.restarts: int = 0
         self.group: PodGroup | NativePodGroup | None = None
         """The object of the pod group it names, if there is one; `ClusterView` knows."""
+        self.home: Namespace | None = None
+        """Its namespace, if that is known; `ClusterView` knows."""
         self.conditions: tuple[PodCondition, ...] = ()
         """PodScheduled, DisruptionTarget and PodResizePending, without times."""
         self.resource_claims: tuple[PodResourceClaimStatus, ...] = status.resource_claim_statuses

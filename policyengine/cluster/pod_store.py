@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_groups import PodGroups
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_namespaces import PodNamespaces
 from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
 
 _NONE: Mapping[str, PodInfo] = {}
@@ -22,7 +23,7 @@ class PodStore:
     """Pending, assumed and bound pods. Only `ClusterView` moves them."""
 
     def __init__(self, objects_of: Callable[[str], Mapping[str, object]]) -> None:
-        """`objects_of`: where the objects of pod groups are found, by kind and key."""
+        """`objects_of`: where namespaces and the objects of pod groups are found, by kind and key."""
         self.pods: dict[str, PodInfo] = {}
         """UID -> pod: pending, assumed and bound."""
         self.nodes = NodeTable(self.pods)
@@ -33,6 +34,7 @@ class PodStore:
         self.nominated: dict[str, dict[str, PodInfo]] = {}
         """Node name -> UID -> pending pod nominated there."""
         self.pod_groups = PodGroups(objects_of)
+        self.pod_namespaces = PodNamespaces(objects_of)
         self._uid_of: dict[str, str] = {}
         self._usage = UsageByGrouping()
 
@@ -43,6 +45,11 @@ class PodStore:
     def usage_counts(self, grouping: Grouping) -> UsageCounts:
         """What the pods with a node ask for, by the groups that `grouping` puts them in."""
         return self._usage.of(grouping, self.pods.values())
+
+    def introduce(self, pod: PodInfo) -> None:
+        """Tell a pod that is asked about, and not of the view, its group and namespace as they are now."""
+        self.pod_groups.tell(pod)
+        self.pod_namespaces.tell(pod)
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""
@@ -57,6 +64,7 @@ class PodStore:
         else:
             self.pods[new.uid] = new
             self.pod_groups.replace(old, new)
+            self.pod_namespaces.enter(new)
             self.nodes.replace_pod(row, old, new)
             self._usage.remove(old)
             self._usage.add(new)
@@ -65,6 +73,7 @@ class PodStore:
         self.pods[info.uid] = info
         self._uid_of[info.key] = info.uid
         self.pod_groups.enter(info)
+        self.pod_namespaces.enter(info)
         if not info.node_name:
             self._await(info)
             return
@@ -81,6 +90,7 @@ class PodStore:
         del self.pods[info.uid]
         del self._uid_of[info.key]
         self.pod_groups.leave(info)
+        self.pod_namespaces.leave(info)
         if info.node_name:
             self._displace(info)
         else:

@@ -37,6 +37,7 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ObjectStore, PendingClaims, is_newer, version_is_newer
 from policyengine.cluster.objects import Wire
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_namespaces import NAMESPACE
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.pod_store import PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
@@ -226,11 +227,15 @@ class ClusterView(ObjectStore, PodStore):
             self.generation += 1
 
     def regroup(self, kind: str, key: str) -> list[PodChange]:
-        """A PodGroup object came, changed or went: its pods are made anew with what it is now."""
+        """A PodGroup or namespace came, changed or went: its pods are made anew with what it is now. Objects of other
+        kinds have no pods."""
         changes: list[PodChange] = []
         item = self.objects_of(kind).get(key)
-        for old in list(self.pod_groups.pods_of(kind, key).values()):
-            if not self.pod_groups.is_same(old, item):
+        is_namespace = kind == NAMESPACE
+        pods = self.pod_namespaces.pods_of(key) if is_namespace else self.pod_groups.pods_of(kind, key)
+        is_same = self.pod_namespaces.is_same if is_namespace else self.pod_groups.is_same
+        for old in list(pods.values()):
+            if not is_same(old, item):
                 new = copy(old)
                 self._replace(old, new)
                 changes.append(PodChange(old, new, []))

@@ -11,7 +11,7 @@ from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quant
 
 
 class Namespace(Wire, frozen=True):
-    """A namespace; its labels are what namespace selectors match."""
+    """A namespace; its labels are what namespace selectors match, and what rules read beside its annotations."""
 
     metadata: ObjectMeta
 

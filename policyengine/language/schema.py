@@ -213,6 +213,8 @@ _POD_FIELDS = (
     field_of("uid", STRING, "metadata.uid"),
     field_of("labels", LABELS, "metadata.labels"),
     field_of("annotations", LABELS, "metadata.annotations"),
+    field_of("namespaceLabels", LABELS, "the labels of its namespace, none where that is not known"),
+    field_of("namespaceAnnotations", LABELS, "the annotations of its namespace, none where that is not known"),
     field_of("requests", RESOURCES, "what the pod asks for in all, as the scheduler counts it; 0 when unset"),
     field_of("limits", LIMITS, "what the pod may use at most; a resource without a limit is absent"),
     field_of("qos", QOS, "BestEffort < Burstable < Guaranteed"),

@@ -69,9 +69,9 @@ def object_deleted(core: Core, message: ObjectDeleted) -> None:
 def _object_changed(
     core: Core, kind: str, key: str, old: object | None, new: object | None, events: Iterable[ClusterEvent]
 ) -> None:
+    for change in core.view.regroup(kind, key):
+        _apply(core, change)
     if kind in pod_groups.KINDS:  # what its pods are members of may be another one too
-        for change in core.view.regroup(kind, key):
-            _apply(core, change)
         pod_group_status.note(core, kind, key)
     for event in events:
         core.announce(event, old, new)

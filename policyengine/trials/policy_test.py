@@ -31,7 +31,7 @@ from policyengine.language.values import format_timestamp
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import CompileResult, compile_checked
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved, ProfileReplaced
-from policyengine.trials.policy_test_objects import given_group, given_node, given_pod
+from policyengine.trials.policy_test_objects import given_group, given_namespace, given_node, given_pod
 from policyengine.trials.policy_test_verdict import Failure, Run, verdict
 from policyengine.trials.trial import Trial, TrialTooLong
 from policyengine.trials.trial_attempts import Attempts
@@ -295,6 +295,9 @@ class _Runner:
         group = given_group(step)
         if group is not None:
             self._trial.see(ObjectObserved("PodGroup", group))
+        namespace = given_namespace(step, self._trial.state.view.objects_of("Namespace"))
+        if namespace is not None:
+            self._trial.see(ObjectObserved("Namespace", namespace))
         self._trial.see(PodObserved(pod))
 
     def _replace(self, profile: Profile) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.workload_objects import PodGroup
+from policyengine.cluster.workload_objects import Namespace, PodGroup
 from policyengine.compiler.params import convert
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import DURATION
@@ -98,6 +98,20 @@ def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str)
         else None,
     }
     return decode(Pod, _with_raw(metadata, spec, _pod_status(step, created), fields))
+
+
+def given_namespace(step: ir_test.GivenPod, known: Mapping[str, object]) -> Namespace | None:
+    """The namespace whose labels or annotations are given with one of its pods, None where none are. What is not said
+    is as it is in `known`, by name."""
+    fields: Fields = step.fields
+    parts = {part: fields.get(f"namespace{part.title()}") for part in ("labels", "annotations")}
+    if parts["labels"] is parts["annotations"] is None:
+        return None
+    name = fields.get("namespace", "default")
+    before = known.get(name)
+    if isinstance(before, Namespace):
+        parts = {part: getattr(before.metadata, part) if given is None else given for part, given in parts.items()}
+    return decode(Namespace, {"metadata": {"name": name, "uid": name, **{k: v or {} for k, v in parts.items()}}})
 
 
 def given_group(step: ir_test.GivenPod) -> PodGroup | None:

@@ -81,6 +81,7 @@ class Cluster:
         pods = [ThePod(one, self) for one in manifests if one["kind"] == "Pod"]
         self.ended = [pod for pod in pods if pod.status.get("phase") in ("Failed", "Succeeded")]
         self.pods = [pod for pod in pods if pod not in self.ended]
+        self.namespaces = {one["metadata"]["name"]: one["metadata"] for one in manifests if one["kind"] == "Namespace"}
         self.groups = [one for one in manifests if one["kind"] == "PodGroup"]
 
     @classmethod
@@ -244,6 +245,11 @@ def _texts(keys: str, **defaults: str) -> Callable[[Json], dict[str, str]]:
     return lambda written: {key: written.get(key) or defaults.get(key, "") for key in keys.split()}
 
 
+def _home(pod: Thing) -> Json:
+    """The metadata of the pod's namespace."""
+    return pod.cluster.namespaces.get(pod.metadata["namespace"], {})
+
+
 def _scheduled_at(pod: Thing) -> Some | Nothing:
     conditions = [c for c in pod.status.get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "True"]
     return _maybe(_time(conditions[-1].get("lastTransitionTime"))) if conditions else NOTHING
@@ -254,6 +260,10 @@ _CONDITION = _texts("type status reason")
 POD: dict[str, Callable[[Any], Any]] = {
     **{name: lambda pod, name=name: pod.metadata[name] for name in ("name", "namespace", "uid")},
     **{name: lambda pod, name=name: pod.metadata.get(name, {}) for name in ("labels", "annotations")},
+    **{
+        f"namespace{what}": lambda pod, what=what: _home(pod).get(what.lower(), {})
+        for what in ("Labels", "Annotations")
+    },
     "requests": lambda pod: pod.requests,
     "limits": _limits,
     "qos": _quality,

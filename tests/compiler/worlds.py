@@ -99,7 +99,7 @@ class World:
     nodes: list[PlainNode]
     pending: list[PlainPod] = field(default_factory=list)
     others: list[Manifest] = field(default_factory=list)
-    """PodGroups, and pods that have ended."""
+    """PodGroups, namespaces, and pods that have ended."""
 
     def manifests(self) -> list[Manifest]:
         """Everything there is: pods that wait, then each node and its pods."""
@@ -123,8 +123,9 @@ def view_of(manifests: list[Manifest]) -> ClusterView:
             view.add_or_update_pod(decode(Pod, item))
         else:
             kind = kind_of(item)
-            view.set_object(kind, decode(BY_KIND[kind].type, item))
-            view.regroup(kind, f"{item['metadata']['namespace']}/{item['metadata']['name']}")
+            found = decode(BY_KIND[kind].type, item)
+            view.set_object(kind, found)
+            view.regroup(kind, found.metadata.key)
     return view
 
 
@@ -144,7 +145,19 @@ def drawn_world(chance: Random, nodes: int | None = None) -> World:
     for pod in waiting:
         pod.nominated = chance.choice(("", *named))
     ended = [_ended(chance, f"e{number}", chance.choice(named)) for number in range(chance.randrange(4)) if named]
-    return World(drawn, waiting, [*ended, *GROUPS])
+    return World(drawn, waiting, [*ended, *GROUPS, *drawn_namespaces(chance)])
+
+
+def drawn_namespaces(chance: Random) -> list[Manifest]:
+    """Some of the namespaces that pods are in."""
+    return [drawn_namespace(chance, name) for name in ("ns", "prod") if chance.random() < 0.8]
+
+
+def drawn_namespace(chance: Random, name: str, version: int = 0) -> Manifest:
+    metadata: Manifest = {"name": name, "uid": name, "resourceVersion": str(version or "")}
+    metadata["labels"] = _some(chance, KEYS, WORDS)
+    metadata["annotations"] = _some(chance, ("note", "cost"), WORDS)
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def _some(chance: Random, keys: tuple[str, ...], values: tuple[str, ...]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.server.annotator.annotations import Settings as AnnotatorSettings
 from policyengine.server.annotator.annotator import Annotator
@@ -349,17 +350,20 @@ async def rewarding(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mapping
         await stage.call("DELETE", f"{PODS}/{name}", AT_ONCE)
 
 
+OF_TEAMS = compile_policy('policy "p" { base none filter "own" { require pod.namespaceLabels.size() > 0 } }')
+
+
 @asynccontextmanager
 async def extending(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mapping[str, Goal]]:
     """`policyengine extender` with a cluster."""
-    watched = WatchedCluster(Client(wire), stage.clock, random.Random(1), ())
+    watched = WatchedCluster(Client(wire), stage.clock, random.Random(1), (OF_TEAMS,))
     work = asyncio.create_task(watched.run())
 
     async def ready() -> bool:
         return watched.is_ready
 
     async def followed() -> bool:
-        return {("", "nodes", "watch"), ("", "pods", "watch")} <= wire.used
+        return {("", kind, "watch") for kind in ("nodes", "pods", "namespaces")} <= wire.used
 
     try:
         yield {"requests are answered": ready, "what changes is followed": followed}

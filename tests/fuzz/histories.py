@@ -26,12 +26,19 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.language import ir
 from policyengine.scheduler.actions import Action, Bind, DeleteVictim, Log
-from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
+from policyengine.scheduler.messages import (
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+)
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.trials.trial import Trial, TrialTooLong
 from tests.compiler.naive_objects import Cluster, TheNode, ThePod
 from tests.compiler.naive_policy import FAILED, NaivePolicy
-from tests.compiler.worlds import GROUPS, NOW, Manifest, drawn_node, drawn_pod
+from tests.compiler.worlds import GROUPS, NOW, Manifest, drawn_namespace, drawn_node, drawn_pod
 from tests.fuzz.policies import PolicyWriter, Written
 from tests.fuzz.rules import begins
 
@@ -59,6 +66,7 @@ class Watched(Trial):
         self.text = written.plain.source.text
         self.fits = "base filters" in self.text
         self.groups = list(groups)
+        self.namespaces: dict[str, Manifest] = {}
         self.wrong: list[str] = []
         self.looked = 0
         self.queued: dict[str, float] = {}
@@ -70,7 +78,7 @@ class Watched(Trial):
     def now_there(self) -> Cluster:
         nodes = [manifest_of("Node", node) for node in self.cluster.nodes.values()]
         pods = [manifest_of("Pod", pod) for pod in self.cluster.pods.values()]
-        cluster = Cluster([*nodes, *pods, *self.groups], int(self.now))
+        cluster = Cluster([*nodes, *pods, *self.groups, *self.namespaces.values()], int(self.now))
         for pod in cluster.pods:
             uid = pod["uid"]
             info = self.state.view.pods.get(uid)
@@ -363,8 +371,16 @@ def plain_node(chance: Random, name: str) -> Manifest:
 
 def step(chance: Random, trial: Watched, number: int) -> None:
     """Something comes, changes or goes, or time passes."""
-    what = chance.randrange(10)
-    if what < 4:
+    what = chance.randrange(11)
+    if what == 10:
+        name = chance.choice(("ns", "prod"))
+        if name in trial.namespaces and chance.random() < 0.3:
+            del trial.namespaces[name]
+            trial.see(ObjectDeleted("Namespace", "", name))
+        else:
+            trial.namespaces[name] = drawn_namespace(chance, name, number + 1)
+            trial.see(*group_messages(trial.namespaces[name]))
+    elif what < 4:
         item = plain_pod(chance, f"p{number}")
         trial.queued[item["metadata"]["uid"]] = trial.now
         trial.see(PodObserved(decode(Pod, item)))

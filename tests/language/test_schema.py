@@ -57,8 +57,9 @@ def test_what_reads_a_node_waits_for_nodes() -> None:
 
 
 def test_all_fields_of_the_language_page_are_there() -> None:
-    pod = """name namespace uid labels annotations requests limits qos priority priorityClass nodeSelector tolerations
-        containers initContainers images volumes owner serviceAccount createdAt queuedAt attempts podGroup"""
+    pod = """name namespace uid labels annotations namespaceLabels namespaceAnnotations requests limits qos priority
+        priorityClass nodeSelector tolerations containers initContainers images volumes owner serviceAccount createdAt
+        queuedAt attempts podGroup"""
     node = """name labels annotations capacity allocatable used free podCount pods nominated finished taints
         unschedulable ready conditions images usage zone region createdAt"""
     element = "node scheduledAt startedAt terminating restarts"

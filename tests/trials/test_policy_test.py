@@ -9,7 +9,7 @@ from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
 from policyengine.policy_compiler import compile_text
 from policyengine.trials.policy_test import failed_tests, held_to_tests
-from policyengine.trials.policy_test_objects import given_node, given_pod
+from policyengine.trials.policy_test_objects import given_namespace, given_node, given_pod
 from tests.trials.policy_tests import NODE, A, messages, outcome_of, policy_of
 
 FULL = 'filter "small" { require node.podCount < 1 else "is full with {node.podCount}" }'
@@ -224,6 +224,8 @@ POD_VALUES = {
     "serviceAccount": "sa",
     "createdAt": "2026-01-01T00:00:00Z",
     "podGroup": "g",
+    "namespaceLabels": {"team": "a"},
+    "namespaceAnnotations": {"cores": "4"},
     "group": {"name": "g", "minMember": 2},
     "scheduledAt": "2026-01-01T00:00:01Z",
     "startedAt": "2026-01-01T00:00:02Z",
@@ -253,7 +255,7 @@ def test_a_given_field_of_a_node_shows_in_the_node(name: str) -> None:
 def test_a_given_field_of_a_pod_shows_in_the_pod(name: str) -> None:
     def pod(fields: dict[str, object]) -> object:
         step = ir_test.GivenPod(name="p", on="a", fields=fields, span=NOWHERE)
-        return given_pod(step, 1, "s", "2026-02-02T00:00:00Z")
+        return given_pod(step, 1, "s", "2026-02-02T00:00:00Z"), given_namespace(step, {})
 
     assert pod({name: POD_VALUES[name]}) != pod({"phase": "Pending"} if name == "phase" else {})
 

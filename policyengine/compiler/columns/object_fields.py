@@ -27,6 +27,7 @@ from policyengine.quantity import QuantityError
 Getter = Callable[[Any], Any]
 Path = tuple[str, ...]
 _NANO = 10**9
+_NO_TEXTS: Mapping[str, str] = {}
 
 
 def nanoseconds(seconds: float | None) -> int | None:
@@ -97,6 +98,11 @@ def _pod_group_name(pod: PodInfo) -> str | None:
     return pod.labels.get("scheduling.x-k8s.io/pod-group")
 
 
+def _of_namespace(part: str) -> Getter:
+    """`labels` or `annotations` of the pod's namespace."""
+    return lambda pod: _NO_TEXTS if pod.home is None else getattr(pod.home.metadata, part)
+
+
 def _min_member(group: PodGroup | NativePodGroup) -> int:
     """How many pods it takes; 1 for a native group that is no gang."""
     if isinstance(group, PodGroup):
@@ -113,6 +119,8 @@ def _fields(*plain: str, **others: Getter) -> dict[str, Getter]:
 
 POD_FIELDS: dict[str, Getter] = _fields(
     *("name", "namespace", "uid", "labels", "annotations", "priority", "owner", "restarts"),
+    namespaceLabels=_of_namespace("labels"),
+    namespaceAnnotations=_of_namespace("annotations"),
     requests=lambda pod: requested(pod.shape.requests),
     limits=lambda pod: limited(pod.shape.limits),
     qos=lambda pod: QOS_CLASSES.index(pod.shape.qos),

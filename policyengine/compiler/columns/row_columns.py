@@ -207,9 +207,12 @@ def _pod_values(frame: Frame, name: Path, read: Getter) -> Column:
 
 
 def _pod_texts(name: str) -> MapReader:
-    """`p.labels[?key]`, `p.annotations[?key]`, `p.nodeSelector[?key]`."""
+    """`p.labels[?key]`, `p.namespaceLabels[?key]`, …"""
     field = POD_FIELDS[name]
     return lambda frame, key: _pod_values(frame, (name, key), lambda pod: field(pod).get(key))
+
+
+_POD_MAPS = ("labels", "annotations", "namespaceLabels", "namespaceAnnotations", "nodeSelector")
 
 
 def _request_entry(frame: Frame, resource: str) -> Column:
@@ -226,7 +229,7 @@ MAPS: dict[Path, MapReader] = {
     ("node", "annotations"): _node_texts("annotation"),
     ("node", "usage"): _usage,
     **{("node", kind): _amount_entry(kind) for kind in _AMOUNTS},
-    **{("victim", name): _pod_texts(name) for name in ("labels", "annotations", "nodeSelector")},
+    **{("victim", name): _pod_texts(name) for name in _POD_MAPS},
     ("victim", "requests"): _request_entry,
 }
 """A map of the row -> how one key of it is read."""

@@ -250,6 +250,7 @@ def _amounts(written: ir.Amounts) -> dict[str, int]:
 
 _OF_POD = {
     **{name: name for name in ("name", "namespace", "uid", "labels", "annotations", "priority")},
+    **dict.fromkeys(("namespaceLabels", "namespaceAnnotations"), "home"),
     "owner": "owner_references",
     "createdAt": "created_at",
 }

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
-from policyengine.cluster.kinds import FINISHED_PODS
+from policyengine.cluster.kinds import FINISHED_PODS, NAMESPACES
 from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, field_getter
 from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
 from policyengine.compiler.lower.lets import in_order
@@ -124,6 +124,8 @@ _FIELDS: Mapping[str, tuple[Resource, Mapping[str, Getter]]] = {
     ),
 }
 """What an update may change of each thing, and how that is read of the object."""
+_OF_NAMESPACE = {"namespaceLabels": "labels", "namespaceAnnotations": "annotations"}
+"""A field of a pod -> what it is of its namespace's metadata."""
 _LABEL = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_POD_LABEL
 _ANNOTATION = ActionType.UPDATE_NODE_ANNOTATION | ActionType.UPDATE_POD_ANNOTATION
 _ACTIONS: Mapping[str, ActionType] = {
@@ -156,15 +158,19 @@ def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventW
     changes |= {f"{thing}.{path[1]}" for path in paths if path[0] == ELEMENT for thing in things}
     actions: dict[Resource, ActionType] = {}
     fields: dict[str, list[str]] = {}
+    homes: dict[bool, list[str]] = {}
     for change in sorted(changes):
         thing, _, name = change.partition(".")
         if change in _EVENTS:
             resource, action = _EVENTS[change]
             actions[resource] = actions.get(resource, action) | action
+        elif name in _OF_NAMESPACE:
+            homes.setdefault(thing == "pod", []).append(_OF_NAMESPACE[name])
         elif name in _FIELDS[thing][1]:
             fields.setdefault(thing, []).append(name)
     whole = [ClusterEventWithHint(ClusterEvent(resource, action)) for resource, action in actions.items()]
-    return (*whole, *(_update(thing, names) for thing, names in fields.items()))
+    updates = [_update(thing, names) for thing, names in fields.items()]
+    return (*whole, *updates, *(_of_namespace(is_own, parts) for is_own, parts in homes.items()))
 
 
 def _changes(path: Path) -> Iterable[str]:
@@ -191,11 +197,25 @@ def _update(thing: str, names: Sequence[str]) -> ClusterEventWithHint:
     return ClusterEventWithHint(ClusterEvent(resource, action), hint)
 
 
+def _of_namespace(is_own: bool, parts: Sequence[str]) -> ClusterEventWithHint:
+    """Waits for a namespace that comes, goes or is changed in `parts` of its metadata; `is_own`: the pod's alone."""
+
+    def hint(refused: Any, old: Any, new: Any) -> QueueingHint:
+        if is_own and (old if new is None else new).metadata.name != refused.namespace:
+            return QueueingHint.SKIP
+        before, after = (None if one is None else one.metadata for one in (old, new))
+        is_other = any(getattr(before, part, {}) != getattr(after, part, {}) for part in parts)
+        return QueueingHint.QUEUE if is_other else QueueingHint.SKIP
+
+    return ClusterEventWithHint(ClusterEvent(Resource.NAMESPACE, ActionType.ALL), hint)
+
+
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
     paths = paths_read(expressions_in(policy), scope)
     groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
-    return (*groups, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))
+    homes = [NAMESPACES.kind] if any(path[-1] in _OF_NAMESPACE for path in paths) else []
+    return (*groups, *homes, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))
 
 
 def reads_queue(policy: ir.Policy, scope: Scope) -> bool:

@@ -18,6 +18,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import NAMESPACES
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.server.bodies import Bodies, BodyRefused
@@ -154,6 +155,11 @@ def check_rules(profiles: Sequence[Profile], watched: bool) -> None:
             rules = ", ".join(f"`{name}`" for name in unanswerable)
             raise CannotServe(
                 f"policy `{profile.name}`: {rules} read what stands on the nodes (`used`, `free`, `pods`); "
+                "start the extender with --kubeconfig, so that it can watch them"
+            )
+        if not watched and NAMESPACES.kind in profile.kinds:
+            raise CannotServe(
+                f"policy `{profile.name}` reads labels or annotations of the pods' namespaces; "
                 "start the extender with --kubeconfig, so that it can watch them"
             )
         idle = [what for what, there in (("gang", profile.gangs), ("permit", profile.permit)) if there]

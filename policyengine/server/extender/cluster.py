@@ -123,10 +123,13 @@ class WatchedCluster(ExtenderCluster):
                 view.add_or_update_pod(change.object)
             else:
                 view.set_object(kind, change.object)
+                view.regroup(kind, change.object.metadata.key)
         elif kind == NODES.kind:
             view.remove_node(change.name)
             self._seen.pop(change.name, None)
         elif kind in (PODS.kind, FINISHED_PODS.kind):
             view.remove_pod(change.uid or f"{change.namespace}/{change.name}")
         else:
-            view.remove_object(kind, f"{change.namespace}/{change.name}" if change.namespace else change.name)
+            key = f"{change.namespace}/{change.name}" if change.namespace else change.name
+            view.remove_object(kind, key)
+            view.regroup(kind, key)

@@ -127,7 +127,11 @@ class Verbs:
         return AskedNodes(wire.decode_names(args.node_names), cluster.view.nodes)
 
     async def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
-        self._cluster.view.now = self._clock.now()
+        view = self._cluster.view
+        view.now = self._clock.now()
         if memoryview(args.pod).nbytes > LARGE_POD:
-            return await asyncio.to_thread(lambda: PodInfo(wire.decode_pod(args.pod)))
-        return PodInfo(wire.decode_pod(args.pod))
+            pod = await asyncio.to_thread(lambda: PodInfo(wire.decode_pod(args.pod)))
+        else:
+            pod = PodInfo(wire.decode_pod(args.pod))
+        view.introduce(pod)
+        return pod

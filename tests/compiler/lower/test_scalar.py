@@ -37,8 +37,10 @@ class OneNode(Names):
     functions = SCALAR_KERNELS
 
     def __init__(self, world: World, pod: PlainPod, row: int) -> None:
-        self.snapshot = world.snapshot()
-        self.decision = Decision(pod.info(), self.snapshot)
+        view, info = world.view(), pod.info()
+        view.introduce(info)
+        self.snapshot = view.snapshot()
+        self.decision = Decision(info, self.snapshot)
         self.row = row
 
     def field(self, expr: ir.Field) -> Closure:

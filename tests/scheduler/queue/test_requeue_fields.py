@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from policyengine.cluster.objects import decode
-from policyengine.cluster.workload_objects import PodGroup
+from policyengine.cluster.workload_objects import Namespace, PodGroup
 from policyengine.language.schema import OBJECTS
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import NodeDeleted, ObjectDeleted, ObjectObserved, PodDeleted
@@ -92,6 +92,15 @@ def group(**spec: object) -> Change:
     return change
 
 
+def namespace(name: str = "default", **metadata: object) -> Change:
+    def change(driver: Driver) -> object:
+        versions[0] += 1
+        known = {"name": name, "uid": name, "resourceVersion": f"{versions[0]}", **metadata}
+        return driver.send(ObjectObserved("Namespace", decode(Namespace, {"metadata": known})))
+
+    return change
+
+
 versions = [0]
 
 
@@ -152,6 +161,10 @@ def of_placed(names: set[str]) -> set[str]:
     return fields("placed", *names) | fields("all", *names) | totals
 
 
+def of_namespace(name: str) -> set[str]:
+    return {f"pod.{name}"} | fields("placed", name) | fields("all", name) | fields("nominee", name)
+
+
 CHANGES: dict[str, tuple[Change, set[str]]] = {
     "cordon": (shows(node().unschedulable()), {"node.unschedulable"}),
     "capacity": (shows(node().set("status.capacity.cpu", "9")), {"node.capacity"}),
@@ -177,6 +190,14 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
     "nominated": (shows(waiting().nominated("n")), {"node.nominated"} | everything("nominee")),
     "minMember": (group(minMember=3, minResources={"cpu": "1"}), {"group minMember"}),
     "minResources": (group(minMember=2, minResources={"cpu": "2"}), {"group minResources"}),
+    "the namespace's label": (namespace(labels={"k": "v"}), of_namespace("namespaceLabels")),
+    "the namespace's annotation": (namespace(annotations={"k": "v"}), of_namespace("namespaceAnnotations")),
+    "the namespace goes": (lambda driver: driver.send(ObjectDeleted("Namespace", "", "default")), set()),
+    "its finalizer": (namespace(finalizers=["x"]), set()),
+    "another namespace's label": (
+        namespace("other", labels={"k": "v"}),
+        of_namespace("namespaceLabels") - {"pod.namespaceLabels"},
+    ),
     "the group goes": (lambda driver: driver.send(ObjectDeleted("PodGroup", "default", "crew")), everything("group")),
     **{f"placed: {what}": (shows(change(placed())), of_placed(names))
        for what, (change, names) in {**POD_CHANGES, **STATUS_CHANGES}.items()},
@@ -204,6 +225,8 @@ def rest(driver: Driver) -> None:
 def show_all(driver: Driver) -> None:
     driver.see(node(), placed(), waiting())
     group(minMember=2, minResources={"cpu": "1"})(driver)
+    namespace()(driver)
+    namespace("other")(driver)
     driver.see(*map(own, RULES))
 
 

@@ -172,6 +172,13 @@ async def test_a_rule_that_needs_the_watch_does_not_start_without() -> None:
             pass
 
 
+async def test_a_rule_that_reads_namespaces_does_not_start_without_a_watch() -> None:
+    policy = 'policy "p" { filter "own" { require pod.namespaceLabels[?"zone"].hasValue() } }'
+    with pytest.raises(CannotServe, match=r"`p` reads labels or annotations of the pods' namespaces.*--kubeconfig"):
+        async with served(policy):
+            pass
+
+
 async def test_a_port_in_use_is_told_in_one_sentence() -> None:
     async def nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

@@ -60,6 +60,31 @@ async def test_a_watched_cluster_sees_what_stands_on_the_nodes() -> None:
     ]
 
 
+def test_a_pod_that_is_asked_about_knows_its_namespace() -> None:
+    async def work() -> None:
+        clock = VirtualClock()
+        transport = MemoryTransport(ApiServer(clock), user=ADMIN)
+        client = Client(transport)
+        await create(transport, "/api/v1/nodes", make_node("a").json())
+        await transport.request(
+            "PATCH",
+            "/api/v1/namespaces/default",
+            body=b'{"metadata": {"labels": {"team": "x"}}}',
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        team = 'let team = pod.namespaceLabels[?"team"].orValue("")'
+        own = 'filter "own" { require team == node.name else "is not {team}" }'
+        rules = PolicyRules(compile_policy(f'policy "p" {{ base none {team} {own} }}'))
+        cluster = WatchedCluster(client, clock, Random(0), [rules.profile])
+        following = asyncio.create_task(cluster.run())
+        await cluster.synced.wait()
+        answer = await ask(Verbs(rules, cluster, clock, None), "filter", asking("a"))
+        following.cancel()
+        assert answer["FailedAndUnresolvableNodes"] == {"a": "own: is not x"}
+
+    run(work())
+
+
 def test_the_first_list_holds_the_pods_that_ended_within_the_last_hour() -> None:
     async def work() -> None:
         clock = VirtualClock()
