@@ -27,8 +27,8 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.Request) -> AsyncIterator[bytearray]:
-        """The body, while the block runs; not copied. Raises `BodyRefused`, of a body known to be too long, or packed, before it is
-        read: to unpack one takes a thousand times what it takes to send."""
+        """The body, while the block runs; not copied. Raises `BodyRefused`, of a body known to be too long, or packed,
+        before it is read: to unpack one takes a thousand times what it takes to send."""
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise BodyRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is packed; send it as it is")
         if (request.content_length or 0) > self._most:

@@ -107,6 +107,31 @@ POINTS = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
 )
+_FILTER, _SCORE = ("preFilter", "filter"), ("preScore", "score")
+EXTENSION_POINTS: Mapping[str, Sequence[str]] = {
+    "SchedulingGates": ("preEnqueue",),
+    "PrioritySort": ("queueSort",),
+    "NodeUnschedulable": ("filter",),
+    "NodeName": ("filter",),
+    "TaintToleration": ("filter", *_SCORE),
+    "NodeAffinity": (*_FILTER, *_SCORE),
+    "NodePorts": _FILTER,
+    "NodeResourcesFit": (*_FILTER, *_SCORE),
+    "VolumeRestrictions": _FILTER,
+    "NodeVolumeLimits": _FILTER,
+    "VolumeBinding": (*_FILTER, *_SCORE, "reserve", "preBind"),
+    "VolumeZone": _FILTER,
+    "PodTopologySpread": (*_FILTER, *_SCORE),
+    "InterPodAffinity": (*_FILTER, *_SCORE),
+    "DynamicResources": (*_FILTER, "score", "preEnqueue", "postFilter", "reserve", "preBind"),
+    "DefaultPreemption": ("postFilter", "preEnqueue"),
+    "NodeResourcesBalancedAllocation": _SCORE,
+    "ImageLocality": ("score",),
+    "NodeDeclaredFeatures": _FILTER,
+    "DefaultBinder": ("bind",),
+}
+"""What kube-scheduler's plugins implement (pkg/scheduler/framework/plugins, v1.36). One that neither filters nor scores
+is there for the first of its points."""
 _ELSEWHERE = {
     "leaderElection": "leader election is set in the configuration file of `policyengine run`",
     "clientConnection": "the client's QPS and burst are set in the configuration file of `policyengine run`",
@@ -177,12 +202,15 @@ def _profile(given: Mapping[str, Any], path: str, registry: PluginRegistry) -> W
         if name not in registry and name != "DefaultBinder":
             instead = _INSTEAD.get(name)
             wanted.notes.append(f"`{name}` is no plugin of kube-scheduler's own" + (f": {instead}" if instead else ""))
+    if "DefaultBinder" not in enabled["bind"]:
+        wanted.notes.append("`DefaultBinder` is disabled; a pod is bound as it would do it")
+    if not enabled["queueSort"]:
+        wanted.notes.append("`queueSort` is empty; the order by priority is kept")
+    if "PrioritySort" in multi:  # another order is noted, and has no effect
+        enabled["queueSort"]["PrioritySort"] = None
     arguments = _arguments(given.get("pluginConfig", ()), f"{path}.pluginConfig", registry, wanted)
     for name, entry in registry.items():
-        _want(wanted, entry, enabled, arguments.get(name, {}))
-    sorting = [name for name in enabled["queueSort"] if name not in registry]
-    if given.get("plugins", {}).get("queueSort") and not sorting and "PrioritySort" not in enabled["queueSort"]:
-        wanted.notes.append("`queueSort` is empty; the order by priority is kept")
+        _want(wanted, entry, enabled, arguments.get(name, {}), registry)
     return wanted
 
 
@@ -202,46 +230,52 @@ def _merged(registry: PluginRegistry, custom: _PluginSet) -> Enabled:
     """Rule 1."""
     if "*" in custom.disabled:
         return custom.enabled
-    kept = {name: entry.default_weight for name, entry in registry.items() if entry.in_base}
+    kept = {name: entry.default_weight for name, entry in registry.items() if entry.in_base} | {"DefaultBinder": None}
     return {**{name: weight for name, weight in kept.items() if name not in custom.disabled}, **custom.enabled}
 
 
 def _at_point(point: str, multi: Enabled, custom: _PluginSet, registry: PluginRegistry) -> Enabled:
-    """Rule 2. Of plugins outside the registry it is not known what they implement: they are taken to be everywhere."""
+    """Rule 2. Of other plugins it is not known what they implement: they are taken to be everywhere."""
     if "*" in custom.disabled:
         return custom.enabled
     expanded = {
         name: weight
         for name, weight in multi.items()
-        if name not in {*custom.disabled, *custom.enabled}
-        and (name not in registry or _implements(registry[name], point))
+        if name not in {*custom.disabled, *custom.enabled} and point in _points(name, registry)
     }
     return {**expanded, **custom.enabled}
 
 
-def _implements(entry: PluginEntry, point: str) -> bool:
-    if point in ("preFilter", "filter"):
-        return entry.filters
-    if point in ("preScore", "score"):
-        return entry.scores
-    return not entry.filters and not entry.scores
+def _points(name: str, registry: PluginRegistry) -> Sequence[str]:
+    """Where a plugin is asked; of one of a package it is not known but for filters and scores."""
+    if name in EXTENSION_POINTS or name not in registry:
+        return EXTENSION_POINTS.get(name, POINTS)
+    entry = registry[name]
+    own = (*(_FILTER if entry.filters else ()), *(_SCORE if entry.scores else ()))
+    return own or tuple(point for point in POINTS if point not in (*_FILTER, *_SCORE))
 
 
-def _want(wanted: WantedProfile, entry: PluginEntry, enabled: Mapping[str, Enabled], arguments: Any) -> None:
+def _want(
+    wanted: WantedProfile, entry: PluginEntry, enabled: Mapping[str, Enabled], arguments: Any, registry: PluginRegistry
+) -> None:
     name = entry.name
     filters = name in enabled["filter"]
     weight = (enabled["score"][name] or 1) if entry.scores and name in enabled["score"] else None
     if entry.filters and not filters and weight is not None:
         wanted.notes.append(f"`{name}` was to score only; here it filters as well")
         filters = True
-    if not entry.filters:
-        filters = weight is not None if entry.scores else any(name in plugins for plugins in enabled.values())
-    if filters:
-        wanted.plugins[name] = WantedPlugin(filters, weight, arguments)
-        halves = (("preFilter", "filter"), ("preScore", "score"))
-        for before, after in halves:
-            if name in enabled[after] and name not in enabled[before] and _implements(entry, after):
-                wanted.notes.append(f"`{name}` cannot do without its {before}; it is kept")
+    points = _points(name, registry)
+    if not entry.filters and entry.scores:
+        filters = weight is not None
+    elif not entry.filters:
+        filters = name in enabled[points[0]]
+    if not filters:
+        return
+    wanted.plugins[name] = WantedPlugin(filters, weight, arguments)
+    kept = [point for point in points if name not in enabled[point] and point not in ("filter", "score")]
+    for point in kept:
+        if point != "preScore" or weight is not None:
+            wanted.notes.append(f"`{name}` cannot do without its {point}; it is kept")
 
 
 def _arguments(

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.compiler.conversion.configuration import ConversionError, read_configuration
+from policyengine.compiler.conversion.configuration import EXTENSION_POINTS, ConversionError, read_configuration
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.framework.profile import Profile
@@ -135,6 +135,54 @@ def test_what_has_no_equivalent_is_noted() -> None:
     text = policy_text(wanted, IN_TREE)
     assert "// note: `Coscheduling` is no plugin of kube-scheduler's own: write a `gang` rule" in text
     assert "// note: every node is looked at" in text and "// note: extenders are set in" in text
+
+
+@pytest.mark.parametrize(
+    ("point", "off", "expected"),
+    [
+        ("postFilter", "DefaultPreemption", ["  disable DefaultPreemption"]),
+        (
+            "postFilter",
+            "*",
+            ["  disable DefaultPreemption", "// note: `DynamicResources` cannot do without its postFilter; it is kept"],
+        ),
+        ("preEnqueue", "SchedulingGates", ["  disable SchedulingGates"]),
+        (
+            "preEnqueue",
+            "DefaultPreemption",
+            ["// note: `DefaultPreemption` cannot do without its preEnqueue; it is kept"],
+        ),
+        (
+            "reserve",
+            "*",
+            [
+                f"// note: `{name}` cannot do without its reserve; it is kept"
+                for name in ("VolumeBinding", "DynamicResources")
+            ],
+        ),
+        ("preBind", "VolumeBinding", ["// note: `VolumeBinding` cannot do without its preBind; it is kept"]),
+        ("bind", "DefaultBinder", ["// note: `DefaultBinder` is disabled; a pod is bound as it would do it"]),
+        ("queueSort", "*", ["// note: `queueSort` is empty; the order by priority is kept"]),
+        ("preFilter", "NodeName", []),
+        ("permit", "*", []),
+        ("postBind", "*", []),
+    ],
+)
+def test_what_is_disabled_at_one_extension_point_is_disabled_or_noted(
+    point: str, off: str, expected: list[str]
+) -> None:
+    [wanted] = read_configuration(configuration(plugins={point: {"disabled": [{"name": off}]}}), IN_TREE)
+    [plain] = read_configuration(configuration(), IN_TREE)
+    frame = {'policy "default-scheduler" {', "}"}
+    said, before = (set(policy_text(one, IN_TREE).splitlines()) for one in (wanted, plain))
+    assert said - before - frame == set(expected)
+
+
+def test_the_extension_points_of_every_plugin_are_known() -> None:
+    assert {*IN_TREE, "DefaultBinder"} == set(EXTENSION_POINTS)
+    for name, entry in IN_TREE.items():
+        assert ("filter" in EXTENSION_POINTS[name]) == entry.filters
+        assert ("score" in EXTENSION_POINTS[name]) == entry.scores
 
 
 @pytest.mark.parametrize(
