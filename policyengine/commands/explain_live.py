@@ -1,16 +1,17 @@
-"""`policyengine explain --live`: one pod's timeline, asked of the running scheduler's endpoints."""
+"""`policyengine explain` where a scheduler runs: what that one knows of a pod, or of all that wait."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
@@ -18,21 +19,25 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import regular_file
+from policyengine.commands import running_scheduler
+from policyengine.commands.kubectl_tables import show_queue
 from policyengine.commands.options import UnusableInput
-from policyengine.control_characters import escaped_values
+from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
 from policyengine.kube.config.credentials import AccessDenied, Unreachable
 from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.kube.scheduler_pages import UnknownPod, believe
 
 TIMEOUT: Final = 10.0
 WIDE: Final = 400
 """Columns where the output is no terminal: no line is folded."""
 _SHOWN: Final = 12
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the scheduler's endpoints are, and what is shown and believed there."""
+    """An address of a scheduler's endpoints, and what is shown and believed there."""
 
     address: str
     kubeconfig: Path | None
@@ -43,19 +48,50 @@ class Endpoints:
     """The name in their certificate; None: the address's."""
 
 
+def from_running(pod: str | None, kubeconfig: Path | None, context: str | None, output: str) -> bool:
+    """Print what the scheduler that runs in the kubeconfig's cluster knows of a pod, or of all that wait.
+
+    False where it cannot be asked, or does not serve the pod: the cluster's objects are to answer then, and a line on
+    standard error says why. Raises `ConfigError`, and `UnusableInput` for what is no pod's name.
+    """
+    server = credentials.load(kubeconfig, context)
+    try:
+        if pod is None:
+            show_queue(running_scheduler.pages(server, "/debug/queue"), None, output)
+            return True
+        timeline = running_scheduler.timeline(server, *named(pod, server.namespace or "default"))
+    except (AccessDenied, Unreachable, UnknownPod) as error:
+        click.echo(f"note: {escaped(str(error))}; what follows is worked out from the cluster's objects", err=True)
+        return False
+    if timeline["policy"] is None:
+        return False
+    _print(timeline, output)
+    return True
+
+
 def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
-    """Ask and print.
+    """Ask at an address, and print.
 
     Raises:
-        Unreachable: nobody answers at the address, or not as a scheduler does.
+        Unreachable: nobody answers at the address, or not as a scheduler that leads does.
         AccessDenied: the credentials are refused.
         UnusableInput: the scheduler knows no such pod, or what was given cannot be used.
     """
-    namespace, slash, name = pod.partition("/")
-    if not (slash and namespace and name) or "/" in name:
-        raise UnusableInput(f"`{pod}` is not of the form NAMESPACE/NAME")
+    namespace, name = named(pod, "")
     connect = _connection(endpoints)
-    timeline = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{quote(namespace)}/{quote(name)}", pod))
+    _print(asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{namespace}/{name}", pod)), output)
+
+
+def named(pod: str, namespace: str) -> tuple[str, str]:
+    """`NAMESPACE/NAME`, or `NAME` in the namespace given, if there is one. Raises `UnusableInput`."""
+    before, slash, name = pod.rpartition("/")
+    found = (before if slash else namespace), name
+    if not all(map(_NAME.fullmatch, found)):
+        raise UnusableInput(f"`{pod}` is not of the form {'[NAMESPACE/]' if namespace else 'NAMESPACE/'}NAME")
+    return found
+
+
+def _print(timeline: Mapping[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(timeline, indent=2))
     else:
@@ -121,6 +157,7 @@ def _answer(status: int, body: bytes, address: str, pod: str) -> dict[str, Any]:
         raise UnusableInput(f"the scheduler at `{address}` knows no pod `{pod}`")
     if status != 200 or not isinstance(found, dict) or "story" not in found:
         raise Unreachable(f"`{address}` does not answer as policyengine's endpoints do (status {status})")
+    believe(found, f"the scheduler at `{address}`")
     return found
 
 

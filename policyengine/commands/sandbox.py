@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,7 +14,21 @@ from policyengine.commands.options import cannot_write, param_option, policy_opt
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
+    from policyengine.clock import Clock
     from policyengine.framework.profile import Profile
+    from policyengine.kube.http.client import Transport
+    from policyengine.kube.policies.precedence import Compile
+    from policyengine.kube.scheduling import Scheduler
+
+LEADING: dict[str, dict[str, Any]] = {
+    "leaderElection": {
+        "resourceName": "policyengine-sandbox",
+        "leaseDuration": "24h",
+        "renewDeadline": "23h",
+        "retryPeriod": "10s",
+    }
+}
+"""A Lease of its own, so that a `run` beside it has its own too; it outlasts a laptop that sleeps."""
 
 
 @click.command()
@@ -65,6 +81,11 @@ async def _serve(
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.sandbox import write_kubeconfig
 
+    def scheduling(
+        transport: Transport, clock: Clock, profiles: Sequence[Profile]
+    ) -> AbstractAsyncContextManager[Scheduler]:
+        return _with_pages(transport, clock, profiles, prover.compiled)
+
     stop = stop_on_signals()
     async with simulator.world(apiserver, port) as world:
         try:
@@ -72,19 +93,42 @@ async def _serve(
         except OSError as error:
             raise cannot_write(out, error) from None
         with closing(Prover(installed_registry)) as prover:
-            async with simulator.sandbox(world, nodes, profiles, compile_files=prover.compiled):
-                click.echo(_welcome(world.url, out, nodes, profiles))
+            async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling) as running:
+                elector = running.scheduler.elector
+                click.echo(_welcome(world.url, elector.pages if elector else None, out, nodes, profiles))
                 await stop.wait()
 
 
-def _welcome(url: str, out: Path, nodes: int, profiles: list[Profile]) -> str:
+@asynccontextmanager
+async def _with_pages(
+    transport: Transport, clock: Clock, profiles: Sequence[Profile], compile_files: Compile
+) -> AsyncIterator[Scheduler]:
+    """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
+    from policyengine.kube.config import configuration
+    from policyengine.kube.http.client import Client
+    from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+    from policyengine.server.live import Connection, live
+    from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+
+    random, direct = Random(), Client(transport)
+    given = configuration.load(None, LEADING | {"endpoints": {"address": "127.0.0.1:0"}})
+    assert given.lease is not None
+    elector = LeaderElector(direct, clock, random, new_identity("sandbox", random), given.lease)
+    connection = Connection(Client(LeadersTransport(transport, elector)), direct, elector, SchedulerMetrics())
+    async with live(connection, given, clock, random, profiles, compile_files) as scheduler:
+        yield scheduler
+
+
+def _welcome(url: str, pages: str | None, out: Path, nodes: int, profiles: list[Profile]) -> str:
     names = ", ".join(f"{profile.scheduler_name} (policy {profile.name})" for profile in profiles)
     return "\n".join(
         (
             f"API server  {url}",
+            f"pages       {pages}/metrics, …/debug/queue",
             f"nodes       {nodes}",
             f"schedulers  {names or 'default-scheduler only; give --policy, or apply a ConfigMap'}",
             f"try         kubectl --kubeconfig {out} get nodes",
+            f"            policyengine explain --kubeconfig {out}",
             "Ctrl-C ends it.",
         )
     )

@@ -102,6 +102,16 @@ class PodTimelines:
         """The pod's history, oldest line first; empty when nothing is known of it."""
         return [_line(told) for told in self._by_pod.get(uid, ())]
 
+    def last_message(self, uid: str) -> str:
+        """The last message that a line of the pod holds; empty where none does."""
+        for _, what, values in reversed(self._by_pod.get(uid, ())):
+            said = next(
+                (one for name, one in zip(_DETAILS.get(what, ()), values, strict=False) if name == "message"), ""
+            )
+            if said:
+                return str(said)
+        return ""
+
 
 def _line(told: _Told) -> TimelineEntry:
     at, what, values = told

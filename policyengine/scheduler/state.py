@@ -30,6 +30,8 @@ from policyengine.scheduler.invariants import validate
 from policyengine.scheduler.messages import Message
 from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
+from policyengine.scheduler.queue.fair_share import FairPods
+from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
 
@@ -108,6 +110,24 @@ class SchedulerState:
         """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
         served = self._core.profiles.get(scheduler_name)
         return {} if served is None else served.queue.counts()
+
+    def queued(self, scheduler_name: str) -> tuple[list[QueuedPod], list[QueuedPod]]:
+        """The pods of one queue: the active ones, whose turn is next first if no share changed, and all others. To
+        read from."""
+        served = self._core.profiles.get(scheduler_name)
+        if served is None:
+            return [], []
+        return served.queue.active_q.in_order(), [one for one in served.queue if one.place is not Place.ACTIVE]
+
+    def shares(self, scheduler_name: str) -> dict[str, float]:
+        """The dominant share of each tenant, divided by its weight; empty for a policy without `fair by`."""
+        served = self._core.profiles.get(scheduler_name)
+        active = None if served is None else served.queue.active_q
+        return active.shares() if isinstance(active, FairPods) else {}
+
+    def last_message(self, uid: str) -> str:
+        """What was last said of why the pod waits; empty where nothing was."""
+        return self._core.timeline.last_message(uid)
 
     @property
     def bindings_under_way(self) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from policyengine.cluster.kinds import NODES, PODS, Kind
@@ -42,16 +44,40 @@ def cache(state: SchedulerState) -> dict[str, Any]:
 
 
 def queue(state: SchedulerState) -> dict[str, Any]:
-    """Each scheduler name's counts, and where each pod that waits is."""
+    """Each scheduler name's counts, and where each pod that waits is, in the order of their turns.
+
+    A pod is `{scheduler, place, node, position, waits, attempts, message}`: `position` from 0, null where the pod is
+    not active; `waits` in seconds since it was created; `attempts` so far; `message`: what was last said of it.
+    """
+    pods: dict[str, dict[str, Any]] = {}
     waiting = [pod for pod in state.view.pods.values() if pod.state is not PodState.BOUND]
+    for profile in state.profiles:
+        active, others = state.queued(profile.scheduler_name)
+        for position, one in enumerate(active):
+            pods[one.pod.key] = _waiting(state, one.pod, position, one.attempts)
+        for one in sorted(others, key=attrgetter("queued_at", "uid")):
+            pods[one.pod.key] = _waiting(state, one.pod, None, one.attempts)
+        if len(pods) >= MOST:
+            break
+    for pod in islice((pod for pod in waiting if pod.key not in pods), max(0, MOST - len(pods))):
+        pods[pod.key] = _waiting(state, pod, None, 0)
     return {
         "schedulers": {one.scheduler_name: state.pending_counts(one.scheduler_name) for one in state.profiles},
         "bindings": state.bindings_under_way,
-        "pods": {
-            pod.key: {"scheduler": pod.scheduler_name, "place": state.place(pod.uid), "node": pod.node_name}
-            for pod in waiting[:MOST]
-        },
+        "pods": dict(islice(pods.items(), MOST)),
         "count": len(waiting),
+    }
+
+
+def _waiting(state: SchedulerState, pod: PodInfo, position: int | None, attempts: int) -> dict[str, Any]:
+    return {
+        "scheduler": pod.scheduler_name,
+        "place": state.place(pod.uid),
+        "node": pod.node_name,
+        "position": position,
+        "waits": max(0, round(state.view.now - pod.created_at)) if pod.created_at else None,
+        "attempts": attempts,
+        "message": state.last_message(pod.uid),
     }
 
 
@@ -129,14 +155,9 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
         if profile is None
         else {"name": profile.name, "hash": profile.policy_hash, "scheduler": profile.scheduler_name},
         "attempts": max((line.details["attempt"] for line in lines if line.what == "attempted"), default=0),
-        "message": "" if pod.node_name else _last_message(lines),
+        "message": "" if pod.node_name else state.last_message(pod.uid),
         "story": [_line(line) for line in lines],
     }
-
-
-def _last_message(lines: list[TimelineEntry]) -> str:
-    """What was last said of why the pod waits."""
-    return next((str(line.details["message"]) for line in reversed(lines) if line.details.get("message")), "")
 
 
 def _line(line: TimelineEntry) -> dict[str, Any]:

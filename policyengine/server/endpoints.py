@@ -25,7 +25,7 @@ from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduler_pages import SERVED_BY
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.state import SchedulerState
-from policyengine.server import debug
+from policyengine.server import debug, policy_pages
 from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable, ServingCertificate
@@ -82,6 +82,9 @@ class Endpoints:
                 "/debug/cache": self._page(debug.cache),
                 "/debug/cache/compare": self._compare,
                 "/debug/queue": self._page(debug.queue),
+                "/debug/quota": self._page(policy_pages.quota),
+                "/debug/rollout": self._page(policy_pages.rollout),
+                "/debug/status": self._page(lambda state: policy_pages.status(state, scheduler.reloader.standings)),
                 "/debug/pods/{namespace}/{name}": self._pod,
                 "/debug/pprof/profile": self._profile,
                 "/debug/flags/v": self._level,

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -24,8 +24,6 @@ from policyengine.clock import Clock, SystemClock
 from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Transport
-from policyengine.kube.policies.compiling import compile_at_once
-from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
@@ -40,6 +38,8 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTER = "policyengine-sandbox"
 _LARGEST_KUBECONFIG = 16 << 20
 """The name of the cluster, user and context in its kubeconfig."""
+Scheduling = Callable[[Transport, Clock, Sequence[Profile]], AbstractAsyncContextManager[Scheduler]]
+"""Makes the scheduler that speaks by a transport, ready to run."""
 ZONES = ("a", "b", "c")
 NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
@@ -87,11 +87,11 @@ async def sandbox(
     nodes: int,
     profiles: Sequence[Profile],
     clock: Clock | None = None,
-    compile_files: Compile = compile_at_once,
+    scheduling: Scheduling | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Nodes, kubelet, controllers and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
 
-    SchedulingPolicies are served.
+    SchedulingPolicies are served. `scheduling` makes the scheduler; by default one without lease and pages.
 
     `default-scheduler` is served by the in-tree plugins unless a policy takes it, because nobody else would.
     """
@@ -103,25 +103,30 @@ async def sandbox(
     default = default_profile()
     if all(profile.scheduler_name != default.scheduler_name for profile in profiles):
         profiles = [*profiles, default]
-    client = Client(running.connect())
-    scheduler = Scheduler(client, clock, Random(), profiles, compile_files=compile_files, host="sandbox")
     stop = asyncio.Event()
     others = [
         asyncio.create_task(Kubelet(transport, clock, stop_after=1.0).run()),
         asyncio.create_task(ControllerManager(transport, clock).run()),
     ]
-    work = asyncio.create_task(scheduler.run(stop))
-    work.add_done_callback(lambda task: None if task.cancelled() else task.exception())
-    try:
-        yield Sandbox(running, scheduler, transport)
-    finally:
-        stop.set()
-        await work
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await client.close()
-        await transport.close()
+    to_schedule = running.connect()
+    async with (scheduling or _unseen)(to_schedule, clock, profiles) as scheduler:
+        work = asyncio.create_task(scheduler.run(stop))
+        work.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        try:
+            yield Sandbox(running, scheduler, transport)
+        finally:
+            stop.set()
+            await work
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await to_schedule.close()
+            await transport.close()
+
+
+@asynccontextmanager
+async def _unseen(transport: Transport, clock: Clock, profiles: Sequence[Profile]) -> AsyncIterator[Scheduler]:
+    yield Scheduler(Client(transport), clock, Random(), profiles, host="sandbox")
 
 
 async def _define_scheduling_policies(transport: Transport, clock: Clock) -> None:

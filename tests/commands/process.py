@@ -45,6 +45,13 @@ def benchmarks(*arguments: str | Path) -> Ended:
     return _called(bench, "python -m benchmarks", arguments, ROOT, None)
 
 
+def kubectl_policyengine(*arguments: str | Path, env: dict[str, str] | None = None) -> Ended:
+    """Run what `kubectl policyengine` runs to its end."""
+    from policyengine.commands.kubectl import PROGRAM, plugin
+
+    return _called(plugin, PROGRAM, arguments, ROOT, env)
+
+
 def _called(
     command: click.Command, name: str, arguments: Sequence[str | Path], cwd: Path, env: dict[str, str] | None
 ) -> Ended:

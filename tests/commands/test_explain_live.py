@@ -23,7 +23,9 @@ from tests.simulator.api_server.keys import NEW_KEY, OPENSSL, needs_openssl
 
 
 @contextmanager
-def endpoints(status: int = 200, body: object = None, tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+def endpoints(
+    status: int = 200, body: object = None, tls: tuple[Path, Path] | None = None, leads: bool = True
+) -> Iterator[str]:
     """A server that answers as the scheduler's endpoints do, or with the answer given; gives its address. With a
     certificate and its key it wants the token `secret`."""
     driver = Driver()
@@ -39,7 +41,8 @@ def endpoints(status: int = 200, body: object = None, tls: tuple[Path, Path] | N
                 answer = 401, "show a bearer token\n"
             elif body is None:
                 try:
-                    answer = 200, pod_timeline(driver.state, namespace, name)
+                    served_by = {"servedBy": {"identity": "here_1", "leads": leads}}
+                    answer = 200, served_by | pod_timeline(driver.state, namespace, name)
                 except KeyError:
                     answer = 404, f"no pod `{namespace}/{name}` waits or runs\n"
             raw = answer[1].encode() if isinstance(answer[1], str) else json.dumps(answer[1]).encode()
@@ -121,6 +124,13 @@ def test_what_goes_wrong_has_its_code_and_one_message(tmp_path: Path) -> None:
     assert outcome("nowhere", "default/p") == (2, "Error: `nowhere` is no address such as http://127.0.0.1:10259")
     absent = tmp_path / "ca.crt"
     assert outcome("https://127.0.0.1:1", "default/p", "--certificate-authority", absent)[0] == 2
+
+
+def test_a_standby_is_not_believed() -> None:
+    with endpoints(leads=False) as address:
+        code, told = outcome(address, "default/p")
+    assert code == 3
+    assert told.endswith("has just changed: `here_1` answers and does not lead; ask again")
 
 
 def test_a_dump_or_a_pod_and_not_both() -> None:

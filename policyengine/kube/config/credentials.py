@@ -43,6 +43,8 @@ class Server:
     server_hostname: str | None
     proxy: str | None
     authorize: Credentials
+    namespace: str = ""
+    """The context's, "" where it names none."""
 
     def connect(self, connections: int | None = None) -> Transport:
         """A transport to it; call inside a running event loop."""
@@ -115,6 +117,7 @@ def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
         server_hostname=settings.server_hostname,
         proxy=settings.proxy or _environment_proxy(settings.url),
         authorize=Credentials(read, settings),
+        namespace=settings.namespace,
     )
 
 

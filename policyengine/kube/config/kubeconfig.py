@@ -12,7 +12,7 @@ import logging
 import os
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Chosen:
     context: str
     cluster: Section
     user: Section
+    namespace: str = ""
+    """The context's, "" where it names none."""
 
 
 def choose(paths: Sequence[str], context: str | None = None) -> Chosen:
@@ -71,7 +73,8 @@ def choose(paths: Sequence[str], context: str | None = None) -> Chosen:
     if user and str(user) not in users:
         raise ConfigError(f"{where}: context `{name}` names user `{user}`, which it does not describe")
     nobody = Section({}, named.folder)
-    return Chosen(where, name, clusters[cluster], users[str(user)] if user else nobody)
+    namespace = str(named.fields.get("namespace") or "")
+    return Chosen(where, name, clusters[cluster], users[str(user)] if user else nobody, namespace)
 
 
 def _merged(paths: Sequence[str], where: str) -> tuple[str, dict[str, dict[str, Section]]]:
@@ -153,12 +156,15 @@ class Settings:
     server_hostname: str | None = None
     proxy: str | None = None
     """One that the kubeconfig names; else that of the environment counts."""
+    namespace: str = ""
+    """Of names without one; "" where nothing says."""
 
 
 def kubeconfig_settings(paths: Sequence[str], context: str | None) -> Settings:
     """The settings of a context, or of the current one. Raises `ConfigError`."""
     chosen = choose(paths, context)
-    return written(chosen) if is_written_down(chosen) else by_package(paths, chosen)
+    found = written(chosen) if is_written_down(chosen) else by_package(paths, chosen)
+    return replace(found, namespace=chosen.namespace)
 
 
 def is_written_down(chosen: Chosen) -> bool:

@@ -32,7 +32,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.compiling import CompileLimiter
 from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
-from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, SourceKey, changes
+from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, SourceKey, Standing, changes
 from policyengine.kube.policies.reports import PolicyReports
 from policyengine.kube.policies.rollout_settings import BadSetting, Suspension, described
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
@@ -118,6 +118,11 @@ class PolicyReloader:
             for form, selector in selectors.items()
         }
         self._reports = PolicyReports(client, clock, random, record, leads)
+
+    @property
+    def standings(self) -> dict[SourceKey, Standing]:
+        """What became of each object that was looked at."""
+        return self._precedence.decide().standings
 
     async def run(self) -> None:
         """Watch, compile and report until cancelled."""

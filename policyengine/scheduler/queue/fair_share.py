@@ -100,6 +100,17 @@ class FairPods:
         self._place(tenant)
         return True
 
+    def in_order(self) -> list[QueuedPod]:
+        """All of them, the next to be popped first if no share changed. O(n log n)."""
+        self._refresh()
+        return [
+            pod for tenant in sorted(self._turn, key=self._turn.__getitem__) for pod in self._pods[tenant].in_order()
+        ]
+
+    def shares(self) -> dict[str, float]:
+        """The share of each tenant that uses something, or whose pods wait."""
+        return {tenant: self.share(tenant) for tenant in sorted({*map(str, self._usage.dump()), *self._pods})}
+
     def rank(self, uid: str) -> int | None:
         """How many pods would be popped before this one if no share changed; None when it is not here. O(n)."""
         tenant = self._tenant_of.get(uid)

@@ -162,6 +162,10 @@ class PodHeap:
             self._drop_stale()
         return True
 
+    def in_order(self) -> list[QueuedPod]:
+        """All of them, the next to be popped first. O(n log n)."""
+        return [entry[-1] for entry in sorted(self._live.values())]
+
     def rank(self, uid: str) -> int | None:
         """How many pods would be popped before this one; None when it is not here. O(n)."""
         mine = self._live.get(uid)

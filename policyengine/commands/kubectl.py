@@ -1,0 +1,152 @@
+"""`kubectl policyengine`: what the schedulers that run in the cluster know; the plugin is `kubectl-policyengine`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete
+
+from policyengine.commands.options import Command, file_option, output_option
+
+if TYPE_CHECKING:
+    from policyengine.kube.config.credentials import Server
+
+PROGRAM = "kubectl policyengine"
+NO_FILES = 4
+"""cobra's directive that a shell is to offer no files (ShellCompDirectiveNoFileComp)."""
+_DEFAULTS = {"namespace": None, "context": None, "kubeconfig": None}
+
+
+def _note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    """Keep what a flag says, wherever it stands, as kubectl takes its flags before and after the name of a command."""
+    if value is not None:
+        ctx.find_root().ensure_object(dict)[option.name] = value
+
+
+def _kubectl_flags(command: Command) -> Command:
+    kept: dict[str, Any] = {"expose_value": False, "callback": _note}
+    for option in (
+        file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **kept),
+        click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.", **kept),
+        click.option("-n", "--namespace", metavar="NAME", help="Of the pods; default: the context's.", **kept),
+    ):
+        command = option(command)
+    return command
+
+
+def _flags(ctx: click.Context) -> dict[str, Any]:
+    return {**_DEFAULTS, **(ctx.find_root().obj or {})}
+
+
+def _server(ctx: click.Context) -> Server:
+    from policyengine.kube.config import credentials
+
+    given = _flags(ctx)
+    return credentials.load(given["kubeconfig"], given["context"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@_kubectl_flags
+def plugin() -> None:
+    """What the policyengine schedulers of the cluster know.
+
+    They are found by their Leases and asked through the API server: no port-forward. The ClusterRole and the Role
+    policyengine-user give the right to.
+    """
+
+
+def _command(name: str, path: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command that shows a page of every scheduler that runs."""
+
+    def make(show: Callable[..., None]) -> click.Command:
+        @click.pass_context
+        def run(ctx: click.Context, output: str) -> None:
+            from policyengine.commands.running_scheduler import pages
+
+            show(ctx, pages(_server(ctx), path), output)
+
+        return plugin.command(name, help=show.__doc__)(_kubectl_flags(output_option("table", "json")(run)))
+
+    return make
+
+
+@_command("status", "/debug/status")
+def status(ctx: click.Context, found: Any, output: str) -> None:
+    """Policies that serve, with their hashes; ConfigMaps and SchedulingPolicies, and what became of them."""
+    from policyengine.commands.kubectl_tables import show_status
+
+    show_status(found, output)
+
+
+@_command("queue", "/debug/queue")
+def queue(ctx: click.Context, found: Any, output: str) -> None:
+    """Pods that wait, in the order of their turns, and why; of all namespaces unless -n names one."""
+    from policyengine.commands.kubectl_tables import show_queue
+
+    show_queue(found, _flags(ctx)["namespace"], output)
+
+
+@_command("quota", "/debug/quota")
+def quota(ctx: click.Context, found: Any, output: str) -> None:
+    """Quotas: what is used, guaranteed and borrowed; tenants and their shares."""
+    from policyengine.commands.kubectl_tables import show_quota
+
+    show_quota(found, output)
+
+
+@_command("rollout", "/debug/rollout")
+def rollout(ctx: click.Context, found: Any, output: str) -> None:
+    """Policies that are tried beside those that serve: agreement, budget, and why one was suspended."""
+    from policyengine.commands.kubectl_tables import show_rollout
+
+    show_rollout(found, output)
+
+
+def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The names of pods that wait; none where nobody can be asked."""
+    from policyengine.commands.running_scheduler import pages
+
+    try:
+        server = _server(ctx)
+        namespace = _flags(ctx)["namespace"] or server.namespace or "default"
+        known = [key.partition("/") for page in pages(server, "/debug/queue") for key in page["pods"]]
+    except Exception:  # a shell that completes has nowhere to show an error
+        return []
+    return [CompletionItem(name) for where, _, name in known if where == namespace and name.startswith(incomplete)]
+
+
+@plugin.command
+@click.argument("pod", metavar="[NAMESPACE/]NAME", shell_complete=_pods)
+@_kubectl_flags
+@output_option("text", "json")
+@click.pass_context
+def why(ctx: click.Context, pod: str, output: str) -> None:
+    """Why a pod waits, or is where it is: as `policyengine explain`."""
+    from policyengine.commands.explain import explain
+    from policyengine.commands.explain_live import from_running
+
+    given = _flags(ctx)
+    if given["namespace"] is not None and "/" not in pod:
+        pod = f"{given['namespace']}/{pod}"
+    if from_running(pod, given["kubeconfig"], given["context"], output):
+        return
+    named = [f"--{name}={given[name]}" for name in ("kubeconfig", "context") if given[name] is not None]
+    explain.main([*named, "--output", output, "--", pod], prog_name=f"{PROGRAM} why", standalone_mode=False)
+
+
+def main() -> None:
+    """`kubectl-policyengine`, which kubectl runs for `kubectl policyengine`."""
+    from policyengine.commands.main import main as run
+
+    run(command=plugin, prog_name=PROGRAM)
+
+
+def complete() -> None:
+    """`kubectl_complete-policyengine`: kubectl's completion runs it with the words so far, the last one unfinished."""
+    *words, last = sys.argv[1:] or [""]
+    for item in ShellComplete(plugin, {}, PROGRAM, "").get_completions(words, last):
+        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(f":{NO_FILES}")
