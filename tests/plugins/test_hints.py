@@ -53,6 +53,7 @@ REGISTERED: dict[str, dict[Resource, ActionType]] = {
         R.PERSISTENT_VOLUME_CLAIM: A | U,
         R.PERSISTENT_VOLUME: A | U,
         R.NODE: A | LABEL,
+        R.CSI_NODE: A | U,
         R.CSI_DRIVER: U,
         R.CSI_STORAGE_CAPACITY: A | U,
     },
@@ -179,6 +180,7 @@ UNRELATED: list[tuple[str, Resource, ActionType, Any, Any]] = [
     ("NodeVolumeLimits", R.PERSISTENT_VOLUME_CLAIM, A, None, claim("theirs")),
     ("VolumeBinding", R.STORAGE_CLASS, U, storage_class("Immediate"), storage_class("Immediate", "y")),
     ("VolumeBinding", R.PERSISTENT_VOLUME_CLAIM, U, claim("theirs"), claim("theirs")),
+    ("VolumeBinding", R.CSI_NODE, U, csi_node(3), csi_node(2)),
     ("VolumeBinding", R.CSI_DRIVER, U, driver(False), driver(True)),
     ("VolumeBinding", R.CSI_STORAGE_CAPACITY, U, capacity("2Gi"), capacity("1Gi")),
     ("VolumeZone", R.STORAGE_CLASS, A, None, storage_class("Immediate")),
@@ -206,6 +208,11 @@ def test_an_unrelated_change_wakes_nobody(
 
 def test_a_volume_detached_elsewhere_does_not_wake_a_pod_with_a_disk() -> None:
     assert hint("NodeVolumeLimits", R.VOLUME_ATTACHMENT, D)(DISKS_ONLY, attachment(), None) is SKIP
+
+
+def test_a_node_whose_volumes_are_migrated_is_asked_about_again() -> None:
+    migrated = decode(CSINode, meta("n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "gce-pd"}))
+    assert hint("VolumeBinding", R.CSI_NODE, U)(WAITING, csi_node(3), migrated) is QUEUE
 
 
 def test_of_every_event_with_a_hint_an_unrelated_change_is_tried() -> None:

@@ -18,6 +18,7 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import (
     CSIDriver,
+    CSINode,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -49,6 +50,7 @@ from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch,
 from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _OUT_OF_REACH, _NO_VOLUME, _NO_SPACE, _NOT_THERE = 1, 2, 4, 8
 _TEXTS: Final = {
     _OUT_OF_REACH: "node(s) didn't match PersistentVolume's node affinity",
@@ -163,7 +165,8 @@ class VolumeBinding:
         return Verdicts(bits, _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move."""
+        """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move, and their
+        drivers."""
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
             on(
@@ -174,6 +177,8 @@ class VolumeBinding:
             on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, lambda pod, _, new: names_claim(pod, new)),
             on(Resource.PERSISTENT_VOLUME, add | update),
             on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
+            on(Resource.CSI_NODE, add),
+            on(Resource.CSI_NODE, update, changed=_migration_changed),
             on(Resource.CSI_DRIVER, update, changed=_capacity_not_tracked),
             on(Resource.CSI_STORAGE_CAPACITY, add | update, changed=_capacity_grew),
         )
@@ -268,6 +273,12 @@ def _provide(
     bits[needed & allowed & ~sufficient] = _NO_SPACE
     made: Mask = needed & allowed & sufficient
     return made
+
+
+def _migration_changed(old: CSINode, new: CSINode) -> bool:
+    """Of which in-tree volumes a CSI driver takes care on the node. All are migrated in 1.36, and so it changes no
+    answer; kube-scheduler asks again."""
+    return old.metadata.annotations.get(_MIGRATED) != new.metadata.annotations.get(_MIGRATED)
 
 
 def _capacity_not_tracked(old: CSIDriver, new: CSIDriver) -> bool:
