@@ -1,12 +1,13 @@
 """A cluster read from plain objects.
 
-It is a Kubernetes `List` (`kubectl get nodes,pods,… -A -o json`), or an object of lists (`nodes`, `pods`, `pending`,
-`namespaces`, …). Pods without a node that are not finished are pending, wherever they stand.
+It is a Kubernetes `List` (`kubectl get nodes,pods,… -A -o json`), which may hold further lists, or an object of lists
+(`nodes`, `pods`, `pending`, `namespaces`, …). Pods without a node that are not finished are pending, wherever they
+stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +29,9 @@ _STRUCTS: Final[Mapping[str, type[Wire]]] = {
     PODS.kind: PODS.type,
     **{kind.kind: kind.type for kind in BY_KIND.values()},
 }
+
+
+PRINTED_BY: Final = "kubectl get nodes,pods,… -A -o json"
 
 
 class ClusterShapeError(ValueError):
@@ -59,23 +63,20 @@ def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
     Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
     """
     found: list[DumpedObject] = []
-    for kind, item in sorted(_objects(cluster), key=lambda listed: listed[0] == PODS.kind):
+    for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == PODS.kind):
         _refuse_controls(kind, item)
         if kind in _STRUCTS:
             found.append(DumpedObject(kind, decode(_STRUCTS[kind], item)))
     return found
 
 
-def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
-    """Read the objects into a view at the time `now`, in seconds since the epoch: it decides which pods that ended are
-    still seen.
-
-    Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
-    """
+def load_cluster(objects: Iterable[DumpedObject], now: float = 0.0) -> LoadedCluster:
+    """The objects in a view at the time `now`, in seconds since the epoch: it decides which pods that ended are still
+    seen."""
     view = ClusterView()
     view.now = now
     waiting: list[str] = []
-    for one in read_objects(cluster):
+    for one in objects:
         if one.kind == NODES.kind:
             view.add_or_update_node(one.object)
         elif one.kind == PODS.kind:
@@ -87,22 +88,41 @@ def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
     return LoadedCluster(view, [view.pods[uid] for uid in waiting if uid in view.pods])
 
 
-def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """(kind, object), one after another."""
+def objects_in(cluster: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(kind, object) of all kinds, one after another, in the order given. Raises `ClusterShapeError`."""
     if not isinstance(cluster, Mapping):
         raise ClusterShapeError("a cluster is a JSON object: a `List`, or one with `nodes` and `pods`")
     if "items" in cluster:
-        for item in _listed(cluster, "items"):
-            kind = item.get("kind")
-            if not isinstance(kind, str):
+        yield from _in_list(cluster)
+    elif any(name in cluster for name in _FIELDS):
+        for name, kind in _FIELDS.items():
+            for item in _listed(cluster, name):
+                yield kind_of({**item, "kind": kind}), item
+    elif isinstance(cluster.get("kind"), str):
+        yield kind_of(cluster), cluster
+    else:
+        raise ClusterShapeError(
+            f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there, nor is it a `List`; "
+            f"print one with `{PRINTED_BY}`"
+        )
+
+
+def _in_list(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a list, and of those in it. Items of a `PodList` need not say what they are."""
+    lists = [top]
+    while lists:
+        listed = lists.pop()
+        of_list = {"kind": str(listed.get("kind", "")).removesuffix("List"), "apiVersion": listed.get("apiVersion")}
+        nested = []
+        for item in _listed(listed, "items"):
+            whole = item if "kind" in item or not of_list["kind"] else {**of_list, **item}
+            if not isinstance(whole.get("kind"), str):
                 raise ClusterShapeError("an item of the list has no `kind`")
-            yield kind_of(item), item
-        return
-    if not any(name in cluster for name in _FIELDS):
-        raise ClusterShapeError(f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there")
-    for name, kind in _FIELDS.items():
-        for item in _listed(cluster, name):
-            yield kind_of({**item, "kind": kind}), item
+            if whole["kind"].endswith("List") and "items" in whole:
+                nested.append(whole)
+            else:
+                yield kind_of(whole), whole
+        lists += reversed(nested)
 
 
 def _refuse_controls(kind: str, item: Mapping[str, Any]) -> None:

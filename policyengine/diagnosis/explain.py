@@ -8,7 +8,7 @@ from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.diagnosis.dump import load_cluster
+from policyengine.diagnosis.dump import load_cluster, read_objects
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
 from policyengine.framework.nominated import filter_with_nominated
@@ -33,7 +33,7 @@ def explain(
     score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
     see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
     """
-    loaded = load_cluster(cluster, now)
+    loaded = load_cluster(read_objects(cluster), now)
     picked = [info for info in loaded.pending if pod is None or info.key == pod]
     if pod is not None and not picked:
         raise KeyError(pod)

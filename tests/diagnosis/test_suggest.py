@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.consistency import validate_view
-from policyengine.diagnosis.dump import load_cluster
+from policyengine.diagnosis.dump import load_cluster, read_objects
 from policyengine.diagnosis.explain import explain
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Evaluator
@@ -177,7 +177,7 @@ def test_a_pod_that_fits_needs_no_suggestion() -> None:
 @given(seed=st.integers(0, 2**32))
 def test_the_cluster_is_as_before_and_every_suggestion_names_a_node_of_it(seed: int) -> None:
     objects = random_cluster.cluster(Random(seed), nodes=6, pods=20, pending=4)
-    loaded = load_cluster(objects)
+    loaded = load_cluster(read_objects(objects))
     before = dump_view(loaded.view)
     evaluator = Evaluator(default_profile())
     for pod in loaded.pending:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
-from policyengine.diagnosis.dump import load_cluster
+from policyengine.diagnosis.dump import load_cluster, read_objects
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin, extends
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.plugins.registry import build
@@ -25,7 +25,7 @@ SEEDS = st.integers(0, 2**32)
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_a_plugin_has_nothing_to_do_with_pods_that_do_not_concern_it(name: str, seed: int) -> None:
-    loaded = load_cluster(random_cluster.cluster(Random(seed), 3, pods=6, pending=4))
+    loaded = load_cluster(read_objects(random_cluster.cluster(Random(seed), 3, pods=6, pending=4)))
     plugin, snapshot = build(name), loaded.view.snapshot()
     assert extends(plugin, FilterPlugin)
     for pod in loaded.pending:
