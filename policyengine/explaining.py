@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from policyengine.clock import SystemClock
-from policyengine.diagnosis import explain as explaining
+from policyengine.diagnosis.dump import carries_policies, read_objects
+from policyengine.diagnosis.explain import explain_alone
+from policyengine.diagnosis.explain_forecast import explain_forecast
 from policyengine.framework.profile import Profile
-from policyengine.plugins.registry import default_profile
+from policyengine.plugins.registry import IN_TREE, with_default_profile
 from policyengine.policy_compiler import compile_policy
 
 
 def explain(
-    cluster: Mapping[str, Any], policy: str | Profile | None = None, *, now: datetime | None = None
+    cluster: Mapping[str, Any],
+    policy: str | Profile | None = None,
+    *,
+    alone: bool = False,
+    now: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """Evaluate each pending pod, alone, against the cluster as it stands; none is placed.
+    """What becomes of each pending pod, in the queue's order; with `alone`, what a policy says of each by itself.
 
     Arguments:
         cluster: a List of objects as `kubectl get … -o json` gives it, or an object with nodes, pods, pending and more;
-            see `diagnosis.explain`.
-        policy: the text of one policy, or what `compile_policy` made of it; without it the in-tree plugins.
+            see `diagnosis.dump`.
+        policy: the text of one policy, or what `compile_policy` made of it. Without it the policies that serve among
+            the objects; in any case the in-tree plugins as kube-scheduler runs them, where nobody serves its name.
+        alone: evaluate each pod, alone, against the cluster as it stands, whatever its schedulerName; none is placed.
         now: what the policy's `now` is, with a time zone; without it the machine's clock.
+
+    Returns:
+        The entries of `diagnosis.explain_forecast`; with `alone`, those of `diagnosis.explain`.
 
     Raises:
         PolicyError: the policy has errors, or is not exactly one.
@@ -31,5 +42,19 @@ def explain(
     """
     if now is not None and now.tzinfo is None:
         raise ValueError("`now` has no time zone; give it one, such as `datetime.UTC`")
-    profile = default_profile() if policy is None else compile_policy(policy) if isinstance(policy, str) else policy
-    return explaining.explain(cluster, profile, now=SystemClock().now() if now is None else now.timestamp())
+    moment = SystemClock().now() if now is None else now.timestamp()
+    objects = read_objects(cluster)
+    given = [compile_policy(policy) if isinstance(policy, str) else policy] if policy is not None else []
+    if alone and given:
+        return explain_alone(objects, given, now=moment)
+    profiles = with_default_profile(given or _serving_in(cluster))
+    return explain_alone(objects, profiles[::-1], now=moment) if alone else explain_forecast(objects, profiles, moment)
+
+
+def _serving_in(cluster: Mapping[str, Any]) -> Sequence[Profile]:
+    """The policies that serve, of those among the objects. Raises `ObjectError`."""
+    if not carries_policies(cluster):
+        return ()
+    from policyengine.kube.policies.serving import serving_in  # a tenth of a second
+
+    return serving_in(cluster, IN_TREE).profiles

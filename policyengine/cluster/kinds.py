@@ -64,6 +64,7 @@ class Kind(Generic[T]):
     """Objects of one page of a list; client-go's pager asks for so many. An object may have 1.5 MiB."""
     is_optional: bool = False
     """Whether a server may not serve the kind: then there are no such objects, until it does."""
+    is_namespaced: bool = True
 
     @property
     def plural(self) -> str:
@@ -98,7 +99,7 @@ class Kind(Generic[T]):
 _APPS, _STORAGE, _DEVICES = "/apis/apps/v1", "/apis/storage.k8s.io/v1", "/apis/resource.k8s.io/v1"
 _GANGS, _NATIVE_GANGS = "/apis/scheduling.x-k8s.io/v1alpha1", "/apis/scheduling.k8s.io/v1alpha2"
 
-NODES = Kind("Node", "nodes", Node, event=Resource.NODE)
+NODES = Kind("Node", "nodes", Node, event=Resource.NODE, is_namespaced=False)
 PODS = Kind(
     "Pod",
     "pods",
@@ -119,7 +120,7 @@ FINISHED_PODS = Kind(
 )
 """The pods that `PODS` leaves out: watched only where a policy reads `node.finished`. A finished pod that is deleted
 is no news."""
-NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE)
+NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE, is_namespaced=False)
 SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
 CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False, page=20)
 """Policies; not part of the cluster that is scheduled."""
@@ -157,12 +158,20 @@ _READ: tuple[Kind[Any], ...] = (
         event=Resource.PERSISTENT_VOLUME,
         patched=("",),
         holds_decisions=True,
+        is_namespaced=False,
     ),
-    Kind("StorageClass", "storageClasses", StorageClass, _STORAGE, Resource.STORAGE_CLASS),
-    Kind("CSINode", "csiNodes", CSINode, _STORAGE, Resource.CSI_NODE),
-    Kind("CSIDriver", "csiDrivers", CSIDriver, _STORAGE, Resource.CSI_DRIVER),
+    Kind("StorageClass", "storageClasses", StorageClass, _STORAGE, Resource.STORAGE_CLASS, is_namespaced=False),
+    Kind("CSINode", "csiNodes", CSINode, _STORAGE, Resource.CSI_NODE, is_namespaced=False),
+    Kind("CSIDriver", "csiDrivers", CSIDriver, _STORAGE, Resource.CSI_DRIVER, is_namespaced=False),
     Kind("CSIStorageCapacity", "csiStorageCapacities", CSIStorageCapacity, _STORAGE, Resource.CSI_STORAGE_CAPACITY),
-    Kind("VolumeAttachment", "volumeAttachments", VolumeAttachment, _STORAGE, Resource.VOLUME_ATTACHMENT),
+    Kind(
+        "VolumeAttachment",
+        "volumeAttachments",
+        VolumeAttachment,
+        _STORAGE,
+        Resource.VOLUME_ATTACHMENT,
+        is_namespaced=False,
+    ),
     Kind(
         "ResourceClaim",
         "resourceClaims",
@@ -172,8 +181,8 @@ _READ: tuple[Kind[Any], ...] = (
         patched=("", "status", "binding"),
         holds_decisions=True,
     ),
-    Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE),
-    Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS),
+    Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE, is_namespaced=False),
+    Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS, is_namespaced=False),
 )
 _GROUPS: tuple[Kind[Any], ...] = (
     Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched=("status",), is_optional=True),

@@ -1,47 +1,48 @@
-"""`policyengine explain`: where each waiting pod of a cluster dump would go, and why not elsewhere, offline; or, with
-`--live`, what has happened to one pod in the scheduler that runs."""
+"""`policyengine explain`: what becomes of each pod that waits, and why; or, with `--alone`, what the policies say of
+each by itself; or, with `--live`, what has happened to one pod in the scheduler that runs."""
 
 from __future__ import annotations
 
 import json
-import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, output_option, param_option
-from policyengine.commands.policies import load_profiles
-from policyengine.regular_file import read, read_stream
+from policyengine.commands.options import (
+    Moment,
+    UnusableInput,
+    cluster_options,
+    file_option,
+    output_option,
+    param_option,
+    policy_option,
+)
+from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
+    from policyengine.commands.explained_cluster import ExplainedCluster
     from policyengine.framework.profile import Profile
-
-_LARGEST = 1 << 30
-"""Bytes of a dump: 100,000 pods."""
-_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Of characters beyond U+FFFF, which JSON writes as two escapes."""
 
 
 @click.command()
+@click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
 @file_option(
-    "--cluster",
-    "cluster_path",
-    help="`kubectl get nodes,pods,… -A -o json`, or an object with nodes, pods, pending, …; - reads standard input.",
+    "--cluster", "cluster_path", help="A file instead: `kubectl get nodes,pods,… -A -o json|yaml`; - is standard input."
 )
-@file_option(
-    "--policy",
-    "policy_path",
-    help="Policy that judges; default: the in-tree plugins as kube-scheduler runs them.",
-)
+@cluster_options("The cluster; default: $KUBECONFIG, ~/.kube/config, or the cluster this runs in.")
+@policy_option(" Default: those that serve in the cluster.")
 @param_option
-@click.option("--pod", metavar="NS/NAME", help="Only this pending pod.")
+@click.option(
+    "--alone", is_flag=True, help="Judge each pod by itself, as if no other waited, whatever its schedulerName."
+)
 @click.option(
     "--now", type=Moment(), metavar="TIME", help="What `now` is, such as 2026-01-05T18:30:00+01:00; default: the clock."
 )
-@click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the scheduler that runs.")
+@output_option("text", "json")
+@click.option("--pod", metavar="NS/NAME", hidden=True, help="An older spelling of NAME.")
+@click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the endpoints at --address.")
 @click.option(
     "--address",
     default="http://127.0.0.1:10259",
@@ -49,114 +50,137 @@ _HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
     metavar="URL",
     help="With --live: where that scheduler's endpoints are.",
 )
-@file_option("--kubeconfig", help="With --live: whose credentials are sent to an https address.")
 @file_option(
     "--certificate-authority",
     "authority",
     help="With --live: who signed the certificate of an https address.",
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
-@output_option("text", "json")
 def explain(
+    name: str | None,
     cluster_path: Path | None,
-    policy_path: Path | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    paths: tuple[Path, ...],
     params: dict[str, str],
-    pod: str | None,
+    alone: bool,
     now: float | None,
+    output: str,
+    pod: str | None,
     live: str | None,
     address: str,
-    kubeconfig: Path | None,
     authority: Path | None,
     server_name: str | None,
-    output: str,
 ) -> None:
-    """Judge every pending pod against the cluster in FILE, each alone.
+    """What becomes of the pods that wait, and why: of NAME, or of all, in the queue's order.
 
-    Shows the node that would be chosen, each plugin's share of the best scores, and the other nodes by what
-    speaks against them. Nothing is placed and no server is asked.
-
-    With --live: one pod's story from the scheduler that runs. Endpoints listen on loopback; reach those of
-    a scheduler in a cluster by `kubectl -n kube-system port-forward deploy/policyengine 10259`.
+    All of them are played through the scheduler itself, on virtual time: schedulerName, gates, gangs, quotas, permits
+    and preemption count. Nothing is changed in the cluster. A name without namespace is one of the context's namespace;
+    in a file, of `default`.
     """
-    if (live is None) == (cluster_path is None):
-        raise click.UsageError("give either --cluster FILE or --live NS/NAME")
     if live is not None:
         from policyengine.commands.explain_live import Endpoints, explain_live
 
-        if policy_path is not None or params or pod is not None or now is not None:
+        if name or pod or cluster_path or paths or params or alone or now is not None:
             raise click.UsageError(
-                "--live tells what has happened; --policy, --param, --pod and --now are for --cluster"
+                "--live tells what has happened, to one pod; NAME, --cluster, --policy, --param, --alone and --now are "
+                "for what would happen"
             )
         explain_live(live, Endpoints(address, kubeconfig, authority, server_name), output)
         return
-    assert cluster_path is not None
-    from policyengine.clock import SystemClock
-    from policyengine.cluster.objects import ObjectError
-    from policyengine.diagnosis.dump import ClusterShapeError
-    from policyengine.diagnosis.explain import explain as explain_cluster
-
-    cluster = read_json(cluster_path)
-    profiles = _profiles(policy_path, params)
-    moment = SystemClock().now() if now is None else now
-    try:
-        entries = explain_cluster(cluster, profiles, pod, suggestions=True, now=moment)
-    except KeyError:
-        raise UnusableInput(f"no pod `{pod}` waits in `{cluster_path}`") from None
-    except (ClusterShapeError, ObjectError) as error:
-        raise UnusableInput(f"`{cluster_path}`: {error}") from None
+    if cluster_path is not None and (kubeconfig or context):
+        raise click.UsageError("give --cluster FILE, or --kubeconfig and --context of a cluster that is there")
+    given = _given(paths, params)
+    cluster = _cluster(cluster_path, kubeconfig, context, given)
+    for note in cluster.notes:
+        click.echo(f"note: {escaped_lines(note)}", err=True)
+    entries = _alone(cluster, name or pod, now, given) if alone else _forecast(cluster, name or pod, now)
     if output == "json":
         click.echo(json.dumps(entries, indent=2))
     else:
-        from policyengine.commands.explain_table import show
+        from policyengine.commands.explain_table import show, show_forecast
 
-        show(entries)
-
-
-def read_json(path: Path) -> Any:
-    """The file's content; a click error with exit code 2 where it cannot be read as JSON."""
-    try:
-        raw = read_stream(sys.stdin.buffer, _LARGEST) if str(path) == "-" else read(path, _LARGEST)
-    except OSError as error:
-        raise cannot_read(path, error) from None
-    try:
-        found = json.loads(raw.decode("utf-8"), parse_int=_int64)
-        if _HALVES.search(raw):
-            json.dumps(found, ensure_ascii=False).encode()
-        return found
-    except UnicodeDecodeError as error:
-        raise UnusableInput(f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`") from None
-    except json.JSONDecodeError as error:
-        raise UnusableInput(
-            f"`{path}` is not JSON: line {error.lineno}, column {error.colno}: {error.msg.lower()}"
-        ) from None
-    except UnicodeEncodeError:
-        raise UnusableInput(
-            f"`{path}` has half a character: `\\ud800` to `\\udfff`, alone; write a whole one"
-        ) from None
-    except RecursionError:
-        raise UnusableInput(f"`{path}` is nested too deeply to be a cluster") from None
-    except ValueError:
-        raise UnusableInput(f"`{path}` has a whole number beyond 64 bits, which no field of an object takes") from None
+        (show if alone else show_forecast)(entries)
 
 
-def _int64(text: str) -> int:
-    number = int(text)  # raises ValueError for thousands of digits
-    if not -(2**63) <= number < 2**63:
-        raise ValueError
-    return number
-
-
-def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:
-    if path is None:
-        from policyengine.plugins.registry import default_profile
-
-        return [default_profile()]
+def _given(paths: Sequence[Path], params: Mapping[str, str]) -> Sequence[Profile] | None:
+    """The policies that were named; None where none was."""
+    if not paths:
+        if params:
+            raise click.UsageError("--param is for policies given with --policy")
+        return None
+    from policyengine.commands.policies import load_profiles
     from policyengine.language.parse import SourceError
 
     try:
-        profiles = load_profiles([path], params)
+        profiles = load_profiles(paths, params)
     except SourceError as error:
         raise UnusableInput(str(error)) from None
     if not profiles:
-        raise UnusableInput(f"`{path}` holds no policy")
+        raise UnusableInput(f"`{paths[0]}` holds no policy")
     return profiles
+
+
+def _cluster(
+    path: Path | None, kubeconfig: Path | None, context: str | None, given: Sequence[Profile] | None
+) -> ExplainedCluster:
+    """What is asked about: a file, or the cluster of a kubeconfig."""
+    from policyengine.commands.explained_cluster import from_file, from_server
+
+    if path is not None:
+        return from_file(path, given)
+    from policyengine.kube.config import credentials
+
+    return from_server(credentials.load(kubeconfig, context), given)
+
+
+def _alone(
+    cluster: ExplainedCluster, name: str | None, now: float | None, given: Sequence[Profile] | None
+) -> list[dict[str, Any]]:
+    """Each by itself; a pod that none of the policies serves is judged by the first of those named, or the defaults."""
+    from policyengine.diagnosis.explain import explain_alone
+
+    picked = None if name is None else _waiting_pod(name, cluster)
+    profiles = given or cluster.profiles[::-1]
+    return explain_alone(cluster.objects, profiles, picked, suggestions=True, now=_moment(now))
+
+
+def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) -> list[dict[str, Any]]:
+    """All together; of the one that is named, or the only one that waits, with what its last attempt weighed."""
+    from policyengine.commands.progress import progress
+    from policyengine.diagnosis.explain_forecast import explain_forecast
+
+    waiting = cluster.waiting
+    picked = _waiting_pod(name, cluster) if name is not None else next(iter(waiting)) if len(waiting) == 1 else None
+    with progress(f"playing {len(waiting)} pods that wait") as told:
+        return explain_forecast(cluster.objects, cluster.profiles, _moment(now), picked, told)
+
+
+def _moment(now: float | None) -> float:
+    from policyengine.clock import SystemClock
+
+    return SystemClock().now() if now is None else now
+
+
+def _waiting_pod(name: str, cluster: ExplainedCluster) -> str:
+    """`namespace/name` of the pod that is meant. Raises `UnusableInput` where it does not wait."""
+    namespace, slash, bare = name.rpartition("/")
+    if not bare or (slash and not namespace) or "/" in namespace:
+        raise UnusableInput(f"`{name}` is not of the form NAME or NAMESPACE/NAME")
+    key = f"{namespace or cluster.namespace}/{bare}"
+    pod = cluster.pods.get(key)
+    if pod is None:
+        raise UnusableInput(f"no pod `{key}` is in {cluster.where}{_elsewhere(bare, key, cluster)}")
+    if key not in cluster.waiting:
+        where = f"it is on node `{pod.spec.node_name}`" if pod.spec.node_name else f"it has {pod.status.phase.lower()}"
+        raise UnusableInput(f"no pod `{key}` waits in {cluster.where}: {where}")
+    return key
+
+
+def _elsewhere(bare: str, key: str, cluster: ExplainedCluster) -> str:
+    """What was meant, perhaps."""
+    from policyengine.language.suggestion import closest
+
+    others = sorted(other for other in cluster.pods if other.partition("/")[2] == bare)
+    near = others[0] if others else closest(key, cluster.waiting)
+    return f"; did you mean `{near}`?" if near else ""

@@ -32,6 +32,57 @@ def show(entries: Sequence[Entry], console: Console | None = None) -> None:
         _show_pod(entry, console)
 
 
+def show_forecast(entries: Sequence[Entry], console: Console | None = None) -> None:
+    """Print what becomes of the pods, a line each; of one that comes with what its last attempt weighed, that too."""
+    console = console or Console(highlight=False)
+    entries = escaped_values(entries)
+    if not entries:
+        console.print("no pod waits")
+    for entry in entries:
+        is_whole = "rejected" not in entry
+        console.print(_fate(entry, entry["message"] if is_whole else ""), soft_wrap=True)
+        if not is_whole:
+            _show_attempt(entry, console)
+
+
+def _show_attempt(entry: Entry, console: Console) -> None:
+    """Why, and what the last attempt weighed."""
+    if entry["message"]:
+        console.print(Text(f"  {entry['message']}", "dim"), soft_wrap=True)
+    for part in (_whole(entry), _best({"chosen": entry["node"], **entry}), _refusals(entry), _suggestions(entry)):
+        if part is not None:
+            console.print(Padding(part, (0, 0, 0, 2), expand=False))
+
+
+def _fate(entry: Entry, message: str) -> Text:
+    """`default/crew-2  held: gang pod-group: 2 of 3 members exist`."""
+    line = Text.assemble((entry["pod"], "bold"), "  ")
+    outcome = entry["outcome"]
+    if outcome in ("bound", "waiting"):
+        line.append("→ ").append(entry["node"], "bold green")
+        line.append(f"  after {entry['after']:.0f} s" if entry.get("after", 0) >= 1 else "")
+    elif outcome == "unserved":
+        line.append("nobody serves", "bold red").append(f" its schedulerName `{entry['schedulerName']}`")
+        message = f"served are {', '.join(entry['served'])}" if entry["served"] else "no policy serves at all"
+    elif outcome == "terminating":
+        line.append("is being deleted", "bold yellow").append(": no scheduler places it any more")
+    else:
+        line.append("fits nowhere" if outcome == "unschedulable" else outcome, "bold red")
+    if entry["victims"]:
+        line.append(f"  once {', '.join(entry['victims'])} {'is' if len(entry['victims']) == 1 else 'are'} evicted")
+    if message:
+        line.append(", " if outcome == "waiting" else "; " if outcome == "unserved" else ": ").append(message)
+    return line.append(f" (nominated to {entry['nominatedNode']})" if entry["nominatedNode"] else "")
+
+
+def _whole(entry: Entry) -> Text | None:
+    """Why the pod was refused before any node was looked at."""
+    status = entry.get("preFilter")
+    if status is None:
+        return None
+    return Text.assemble("refused as a whole by ", (status["plugin"] or "its spec", "yellow"))
+
+
 def _show_pod(entry: Entry, console: Console) -> None:
     console.print(_headline(entry), soft_wrap=True)
     parts = (_best(entry), _refusals(entry), _suggestions(entry), _preemption(entry))

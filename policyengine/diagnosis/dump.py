@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
-from policyengine.cluster.objects import Wire, decode
+from msgspec.structs import replace
+
+from policyengine.cluster.kinds import BY_KIND, CONFIG_MAPS, NODES, PODS, SCHEDULING_POLICIES, Kind, kind_of
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 
@@ -24,11 +26,9 @@ _FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-_STRUCTS: Final[Mapping[str, type[Wire]]] = {
-    NODES.kind: NODES.type,
-    PODS.kind: PODS.type,
-    **{kind.kind: kind.type for kind in BY_KIND.values()},
-}
+_KINDS: Final[Mapping[str, Kind[Any]]] = {NODES.kind: NODES, PODS.kind: PODS, **BY_KIND}
+NAMESPACE: Final = "default"
+"""Of an object that is in one and does not say in which, as in a manifest."""
 
 
 PRINTED_BY: Final = "kubectl get nodes,pods,… -A -o json"
@@ -65,9 +65,18 @@ def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
     found: list[DumpedObject] = []
     for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == PODS.kind):
         _refuse_controls(kind, item)
-        if kind in _STRUCTS:
-            found.append(DumpedObject(kind, decode(_STRUCTS[kind], item)))
+        if kind in _KINDS:
+            found.append(DumpedObject(kind, _whole(_KINDS[kind], item)))
     return found
+
+
+def _whole(kind: Kind[Any], item: Mapping[str, Any]) -> Any:
+    """The decoded object, in its namespace."""
+    decoded = decode(kind.type, item)
+    metadata = decoded.metadata
+    if not kind.is_namespaced or metadata.namespace:
+        return decoded
+    return replace(decoded, metadata=replace(metadata, namespace=NAMESPACE))
 
 
 def load_cluster(objects: Iterable[DumpedObject], now: float = 0.0) -> LoadedCluster:
@@ -105,6 +114,11 @@ def objects_in(cluster: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
             f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there, nor is it a `List`; "
             f"print one with `{PRINTED_BY}`"
         )
+
+
+def carries_policies(cluster: Mapping[str, Any]) -> bool:
+    """Whether there are objects that may hold policies. Raises `ClusterShapeError`."""
+    return any(kind in (CONFIG_MAPS.kind, SCHEDULING_POLICIES.kind) for kind, _ in objects_in(cluster))
 
 
 def _in_list(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

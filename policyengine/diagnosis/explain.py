@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.diagnosis.dump import load_cluster, read_objects
+from policyengine.diagnosis.dump import DumpedObject, load_cluster, read_objects
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
 from policyengine.framework.nominated import filter_with_nominated
@@ -24,6 +24,17 @@ def explain(
     suggestions: bool = False,
     now: float = 0.0,
 ) -> list[dict[str, Any]]:
+    """`explain_alone` of a cluster as `dump` reads it."""
+    return explain_alone(read_objects(cluster), profile, pod, suggestions, now)
+
+
+def explain_alone(
+    objects: Iterable[DumpedObject],
+    profile: Profile | Sequence[Profile],
+    pod: str | None = None,
+    suggestions: bool = False,
+    now: float = 0.0,
+) -> list[dict[str, Any]]:
     """Evaluate each pending pod, alone, against the cluster as it stands; none is placed.
 
     Of several profiles the one that serves the pod's scheduler name evaluates it, the
@@ -33,7 +44,7 @@ def explain(
     score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
     see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
     """
-    loaded = load_cluster(read_objects(cluster), now)
+    loaded = load_cluster(objects, now)
     picked = [info for info in loaded.pending if pod is None or info.key == pod]
     if pod is not None and not picked:
         raise KeyError(pod)
@@ -56,9 +67,19 @@ def explain_pod(
 ) -> dict[str, Any]:
     """One pod's entry. With the snapshot's view, nominated pods are minded and preemption is tried."""
     diagnosis = evaluator.filter(pod, snapshot) if view is None else filter_with_nominated(evaluator, view, pod)
+    entry = {"pod": pod.key, **judgement(evaluator, pod, snapshot, diagnosis)}
+    if view is not None and len(diagnosis.feasible) == 0:
+        preemption = explain_preemption(evaluator, pod, diagnosis, view)
+        if preemption is not None:
+            entry["preemption"] = preemption
+    return entry
+
+
+def judgement(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> dict[str, Any]:
+    """`{preFilter?, rejected, scores, total, chosen}` of a diagnosis."""
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
-    entry: dict[str, Any] = {"pod": pod.key}
+    entry: dict[str, Any] = {}
     if diagnosis.pre_filter is not None:
         entry["preFilter"] = _status(diagnosis.pre_filter)
     entry["rejected"] = _rejected(diagnosis, snapshot)
@@ -67,10 +88,6 @@ def explain_pod(
         names[row]: total for row, total in zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True)
     }
     entry["chosen"] = names[node_scores.best(pod.uid)] if len(node_scores.rows) else None
-    if view is not None and len(diagnosis.feasible) == 0:
-        preemption = explain_preemption(evaluator, pod, diagnosis, view)
-        if preemption is not None:
-            entry["preemption"] = preemption
     return entry
 
 

@@ -39,6 +39,7 @@ HORIZON = 600.0
 """Seconds of virtual time at most."""
 STUCK_AFTER = 60.0
 """Seconds after its deletionTimestamp that a pod is believed to go still."""
+NOT_TRIED = "not tried: what comes before it takes too many steps"
 _HELD_TOLD = 5.0
 """Seconds after which held pods have been told how far their gang is (`scheduling_queue.GANG_MESSAGE_PERIOD`)."""
 _TRIED = 2
@@ -114,7 +115,7 @@ class Forecast:
     seconds: float = 0.0
     """How much time passed."""
     is_complete: bool = True
-    """False: the bound on the work was reached; pods not tried by then are told as unschedulable without a message."""
+    """False: the bound on the work was reached; pods not tried by then are told as unschedulable, and that."""
 
     def __getitem__(self, pod: str) -> PodForecast:
         """By `namespace/name`; KeyError where it does not wait."""
@@ -145,7 +146,7 @@ def forecast(
         tried: is told of every cycle.
     """
     pods = [one.object for one in objects if one.kind == PODS.kind]
-    waiting = {uid_of(pod): pod for pod in sorted(filter(_waits, pods), key=_created)}
+    waiting = {uid_of(pod): pod for pod in sorted(filter(waits, pods), key=_created)}
     trial = Trial(
         profiles,
         now,
@@ -161,7 +162,8 @@ def forecast(
     return _told(trial, waiting, now, is_complete)
 
 
-def _waits(pod: Pod) -> bool:
+def waits(pod: Pod) -> bool:
+    """Whether the pod is pending: on no node, and not at its end."""
     return not pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")
 
 
@@ -180,7 +182,7 @@ def _listed(objects: Iterable[DumpedObject], waiting: Mapping[str, Pod], now: fl
     for pod in waiting.values():
         yield min(_created(pod), now), PodObserved(pod)
     for one in objects:
-        if one.kind == PODS.kind and not _waits(one.object):
+        if one.kind == PODS.kind and not waits(one.object):
             yield now, PodObserved(one.object)
 
 
@@ -249,7 +251,9 @@ def _told(trial: Trial, waiting: Mapping[str, Pod], now: float, is_complete: boo
         fate, pod = _fate(trial, uid), trial.state.view.pods.get(uid)
         scheduler_name = waiting[uid].spec.scheduler_name
         node = "" if pod is None else pod.node_name
-        message = f"evicted for {evicted.get(keys[uid], 'another pod')}" if fate is Fate.EVICTED else said.get(uid, "")
+        message = said.get(uid, "" if is_complete else NOT_TRIED)
+        if fate is Fate.EVICTED:
+            message = f"evicted for {evicted.get(keys[uid], 'another pod')}"
         told.append(
             PodForecast(
                 pod=keys[uid],

@@ -6,7 +6,7 @@ the first refusal counts, scores are listed in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -108,3 +108,10 @@ def default_profile() -> Profile:
     """kube-scheduler's own: every in-tree plugin with its default arguments and weight."""
     plugins = {name: (build(name), None) for name in IN_TREE}
     return in_tree_profile("default", "default-scheduler", sha256(b"").hexdigest(), plugins)
+
+
+def with_default_profile(profiles: Sequence[Profile]) -> list[Profile]:
+    """With kube-scheduler's own as the last, which is there in every cluster, unless a policy serves its name."""
+    default = default_profile()
+    taken = any(profile.scheduler_name == default.scheduler_name for profile in profiles)
+    return [*profiles] if taken else [*profiles, default]

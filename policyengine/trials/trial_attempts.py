@@ -7,7 +7,8 @@ the same answer again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -53,9 +54,8 @@ class Attempts:
     def note(self, state: SchedulerState, uids: Sequence[str]) -> list[Attempt]:
         """A cycle has just tried these pods, in this order; the attempts, as far as they can be evaluated."""
         noted: list[Attempt] = []
-        for place, uid in enumerate(uids):
-            later = [other for other in uids[place:] if _is_assumed(state, other)]
-            attempt = self._judged(state, uid, later)
+        for uid in uids:
+            attempt = self._judged(state, uid, assumed_since(state, uids, uid))
             if attempt is not None:
                 self._last[uid] = attempt
                 noted.append(attempt)
@@ -75,16 +75,23 @@ class Attempts:
         evaluator = None if pod is None else self._evaluators.get(pod.scheduler_name)
         if pod is None or evaluator is None:
             return None
-        with state.view.hypothetically(remove=without) as snapshot:
-            pending = copy(pod)
-            pending.node_name, pending.state = "", PodState.PENDING
-            diagnosis = filter_with_nominated(evaluator, state.view, pending)
-            return _attempt(evaluator, pending, snapshot, diagnosis)
+        with as_pending(state, pod, without) as (pending, snapshot):
+            return _attempt(evaluator, pending, snapshot, filter_with_nominated(evaluator, state.view, pending))
 
 
-def _is_assumed(state: SchedulerState, uid: str) -> bool:
-    pod = state.view.pods.get(uid)
-    return pod is not None and pod.state is PodState.ASSUMED
+def assumed_since(state: SchedulerState, uids: Sequence[str], uid: str) -> list[str]:
+    """Those of the pods that a cycle has just tried, in this order, whose room was taken with this one's, or after."""
+    tried = (state.view.pods.get(other) for other in uids[uids.index(uid) :])
+    return [pod.uid for pod in tried if pod is not None and pod.state is PodState.ASSUMED]
+
+
+@contextmanager
+def as_pending(state: SchedulerState, pod: PodInfo, without: Sequence[str]) -> Iterator[tuple[PodInfo, Snapshot]]:
+    """The pod as if it waited, and the cluster without the pods of these UIDs, until the block ends."""
+    with state.view.hypothetically(remove=without) as snapshot:
+        pending = copy(pod)
+        pending.node_name, pending.state = "", PodState.PENDING
+        yield pending, snapshot
 
 
 def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> Attempt:

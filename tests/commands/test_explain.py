@@ -1,4 +1,4 @@
-"""`policyengine explain`: what it prints, and what it says to input it cannot use."""
+"""`policyengine explain --alone`: what it prints; and what `explain` says to input it cannot use."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def cluster() -> dict[str, Any]:
 
 
 def run(tmp_path: Path, *arguments: str, dump: Any = None) -> Result:
+    """Each pod by itself."""
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(cluster() if dump is None else dump), encoding="utf-8")
-    return CliRunner().invoke(explain, ["--cluster", str(path), *arguments])
+    return CliRunner().invoke(explain, ["--alone", "--cluster", str(path), *arguments])
 
 
 def entries(result: Result) -> list[dict[str, Any]]:
     assert result.exit_code == 0, result.output
-    answer = json.loads(result.output)
+    answer = json.loads(result.stdout)
     assert isinstance(answer, list)
     return answer
 
@@ -91,9 +92,9 @@ def test_the_table_shows_choice_shares_and_reasons_without_colour(tmp_path: Path
 
 def test_what_would_help_is_shown_and_fits_80_columns(tmp_path: Path) -> None:
     result = run(tmp_path, "--pod", "default/huge")
-    assert "it would fit, if you" in result.output
-    assert "request 3 cpu instead of 64  big" in result.output
-    assert max(map(len, result.output.splitlines())) <= 80
+    assert "it would fit, if you" in result.stdout
+    assert "request 3 cpu instead of 64  big" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
     (huge,) = entries(run(tmp_path, "-o", "json", "--pod", "default/huge"))
     assert huge["suggestions"][0]["changes"] == [{"kind": "request", "resource": "cpu", "from": "64", "to": "3"}]
 
@@ -117,7 +118,7 @@ def test_a_policy_judges_in_place_of_the_defaults(tmp_path: Path) -> None:
 
 def test_a_cluster_in_which_nothing_waits_says_so(tmp_path: Path) -> None:
     result = run(tmp_path, dump={"nodes": [], "pods": []})
-    assert (result.exit_code, result.output) == (0, "no pod waits\n")
+    assert (result.exit_code, result.stdout) == (0, "no pod waits\n")
 
 
 def test_a_cluster_without_nodes_has_no_choice(tmp_path: Path) -> None:
@@ -143,7 +144,9 @@ def test_a_malformed_quantity_refuses_its_pod_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"{", "is not JSON: line 1, column 2"),
+        (b"{", "is cut off, in line 1, column 2: print it again"),
+        (b'{"nodes": [{"metadata": {"na', "is cut off, in line 1"),
+        (b'{"nodes": [],}', "is not JSON: line 1, column 14"),
         (b'{"nodes": "\xff"}', "is not UTF-8: byte 11 is `0xff`"),
         (b"[1]", "a cluster is a JSON object"),
         (b'{"vertices": []}', "none of `nodes`, `pods`, `pending` is there"),
@@ -152,7 +155,14 @@ def test_a_malformed_quantity_refuses_its_pod_alone(tmp_path: Path) -> None:
         (b'{"items": [{}]}', "an item of the list has no `kind`"),
         (b'{"nodes": [{"metadata": {"name": 3}}]}', "name"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"", "is not JSON"),
+        (b"", "is empty"),
+        (b"\n---\n", "holds nothing"),
+        (b"a: &x 1\nb: *x", "uses a YAML alias or anchor on line 1"),
+        (b"- 1", "a cluster is a JSON object"),
+        (
+            b'{"kind": "List", "items": [{"kind": "Secret"}]}',
+            "has neither nodes nor pods, only Secret; print them with",
+        ),
     ],
 )
 def test_input_that_cannot_be_used_exits_2_with_one_message(tmp_path: Path, content: bytes, said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from policyengine.diagnosis.dump import read_objects
-from policyengine.diagnosis.forecast import Fate, Forecast, PodForecast, forecast
+from policyengine.diagnosis.forecast import NOT_TRIED, Fate, Forecast, PodForecast, forecast
 from policyengine.policy_compiler import compile_policy
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -108,7 +108,7 @@ def test_several_policies_serve_each_their_own() -> None:
 def test_a_bound_on_the_work_is_told() -> None:
     found = told(node("a"), *(pod(f"p{number}") for number in range(10)), limit=8)
     assert not found.is_complete
-    assert found["default/p0"].what is Fate.BOUND and found["default/p9"].message == ""
+    assert found["default/p0"].what is Fate.BOUND and found["default/p9"].message == NOT_TRIED
 
 
 def test_asking_twice_gives_the_same_answer() -> None:

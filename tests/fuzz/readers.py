@@ -16,8 +16,8 @@ from pathlib import Path
 from policyengine import plain_yaml
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.workload_objects import SchedulingPolicy
+from policyengine.commands.cluster_file import read_cluster
 from policyengine.commands.convert import _policies, _run_configuration
-from policyengine.commands.explain import read_json
 from policyengine.commands.manifests import texts_of
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.test_suite import SuiteError, read_suite
@@ -72,7 +72,7 @@ def _scenario(path: Path) -> None:
 
 
 def _dump(path: Path) -> None:
-    explain(read_json(path), default_profile())
+    explain(read_cluster(path), default_profile())
 
 
 def _manifest(path: Path) -> None:

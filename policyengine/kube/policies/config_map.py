@@ -80,6 +80,16 @@ class ConfigMapSource(PolicySource):
         return str(self._status.get("state")) if self._status.get("dataHash") == self.version else ""
 
     @property
+    def is_answered(self) -> bool:
+        """See `PolicySource`."""
+        return bool(self._status)
+
+    @property
+    def said(self) -> str:
+        """See `PolicySource`."""
+        return str(self._status.get("message") or "") if self.verdict else ""
+
+    @property
     def suspension(self) -> Suspension | None:
         """See `PolicySource`."""
         status = self._status

@@ -32,10 +32,11 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.compiling import CompileLimiter
 from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
-from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, SourceKey, Standing, changes
+from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, SourceKey, Standing, changes
 from policyengine.kube.policies.reports import PolicyReports
-from policyengine.kube.policies.rollout_settings import BadSetting, Suspension, described
+from policyengine.kube.policies.rollout_settings import Suspension, described
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.kube.policies.serving import candidate_of, refused_unread
 from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
 from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
@@ -246,17 +247,12 @@ class PolicyReloader:
             self._waiting.setdefault(key, source)
 
     async def _candidate(self, source: PolicySource, is_tested: bool) -> tuple[Candidate, bool]:
-        """(What asks to serve, whether that is final.) All keys together: the first error rejects them all."""
-        about = source.key, source.metadata.creation_timestamp or ""
-        try:
-            rollout = source.settings
-        except BadSetting as error:
-            return Candidate(*about, problem=Problem(str(error))), True
-        if source.unusable:
-            return Candidate(*about, problem=Problem(source.unusable), rollout=rollout), True
+        """(What asks to serve, whether that is final.)"""
+        refused = refused_unread(source)
+        if refused is not None:
+            return refused, True
         found = await self._compile(source.key, source.texts, is_tested)
-        problem = found.problem or _unfit(source.key, found.profiles, rollout)
-        return Candidate(*about, () if problem else found.profiles, problem, rollout), not found.is_unproved
+        return candidate_of(source, found), not found.is_unproved
 
     def _apply(self) -> None:
         """Hand over what changed, and report on every object whose standing its status does not tell."""
@@ -328,19 +324,3 @@ def _tell_absent(error: ApiError) -> None:
         logger.info("SchedulingPolicies are not read: their CustomResourceDefinition is not in this cluster")
     else:
         logger.warning("SchedulingPolicies are not read: %s", error)
-
-
-def _unfit(key: SourceKey, profiles: tuple[Profile, ...], rollout: RolloutSettings | None) -> Problem | None:
-    """Why the profiles of one object cannot serve together, or be tried."""
-    if not profiles:
-        return Problem(f"the {key.kind} has no policy")
-    if rollout is not None and len(profiles) > 1:
-        names = ", ".join(f"`{profile.name}`" for profile in profiles)
-        return Problem(f"a candidate is one policy, and the {key.kind} has {len(profiles)}: {names}")
-    first: dict[str, Profile] = {}
-    for profile in profiles:
-        earlier = first.setdefault(profile.scheduler_name, profile)
-        if earlier is not profile:
-            both = f"`{earlier.name}` and `{profile.name}`"
-            return Problem(f"scheduler `{profile.scheduler_name}` is served by two policies: {both}")
-    return None

@@ -106,6 +106,16 @@ class SchedulingPolicySource(PolicySource):
         return ACCEPTED if conditions["Accepted"].get("status") == "True" else REJECTED
 
     @property
+    def is_answered(self) -> bool:
+        """See `PolicySource`."""
+        return bool(self._conditions)
+
+    @property
+    def said(self) -> str:
+        """See `PolicySource`."""
+        return str(self._conditions.get("Accepted", {}).get("message") or "") if self.verdict else ""
+
+    @property
     def suspension(self) -> Suspension | None:
         """See `PolicySource`."""
         serving, rollout = self._conditions.get("Serving", {}), self._status.get("rollout")

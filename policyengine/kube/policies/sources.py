@@ -103,6 +103,16 @@ class PolicySource(ABC):
 
     @property
     @abstractmethod
+    def is_answered(self) -> bool:
+        """Whether a scheduler has written a status, of these texts or of earlier ones."""
+
+    @property
+    @abstractmethod
+    def said(self) -> str:
+        """What its status says of these texts; empty where it says nothing."""
+
+    @property
+    @abstractmethod
     def suspension(self) -> Suspension | None:
         """What its status says was suspended."""
 

@@ -1,0 +1,175 @@
+"""What `explain` asks about: a cluster's objects, from a file or listed at once, and the policies that serve in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policyengine.commands.options import UnusableInput
+from policyengine.commands.progress import progress
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_objects import Pod
+    from policyengine.diagnosis.dump import DumpedObject
+    from policyengine.framework.profile import Profile
+    from policyengine.kube.config.credentials import Server
+
+
+@dataclass(frozen=True)
+class ExplainedCluster:
+    """Objects and policies."""
+
+    where: str
+    """For messages: `the cluster in …`."""
+    namespace: str
+    """Of names without one."""
+    objects: Sequence[DumpedObject]
+    profiles: Sequence[Profile]
+    """One for each scheduler name, those that were named or found first; the in-tree defaults are the last, where
+    nobody else serves `default-scheduler`."""
+    notes: Sequence[str]
+    """What is to be known of the answer: a sentence each."""
+
+    @cached_property
+    def pods(self) -> Mapping[str, Pod]:
+        """By `namespace/name`."""
+        return {one.object.metadata.key: one.object for one in self.objects if one.kind == "Pod"}
+
+    @cached_property
+    def waiting(self) -> Mapping[str, Pod]:
+        """Those that wait."""
+        from policyengine.diagnosis.forecast import waits
+
+        return {key: pod for key, pod in self.pods.items() if waits(pod)}
+
+
+def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
+    """The cluster in a file. `given`: the policies that were named; None for those in the file that serve.
+
+    Raises:
+        UnusableInput: the file cannot be read, or holds no cluster.
+    """
+    from policyengine.cluster.objects import ObjectError
+    from policyengine.commands.cluster_file import read_cluster
+    from policyengine.diagnosis.dump import NAMESPACE, ClusterShapeError, objects_in, read_objects
+    from policyengine.plugins.registry import with_default_profile
+
+    where = "standard input" if str(path) == "-" else f"`{path}`"
+    with progress(f"reading {path}"):
+        content = read_cluster(path)
+        try:
+            objects = read_objects(content)
+            if not objects:
+                _refuse_empty(where, {kind for kind, _ in objects_in(content)})
+            notes: list[str] = []
+            serving = _serving_in(content, notes) if given is None else given
+        except (ClusterShapeError, ObjectError) as error:
+            raise UnusableInput(f"{where}: {error}") from None
+    profiles = with_default_profile(serving)
+    notes += [*_gaps(where, objects, profiles), *_unasked(where, objects, given)]
+    return ExplainedCluster(where, NAMESPACE, objects, profiles, notes)
+
+
+def _refuse_empty(where: str, kinds: Iterable[str]) -> None:
+    """Raises `UnusableInput` where a file has something, and nothing that matters here."""
+    from policyengine.diagnosis.dump import PRINTED_BY
+
+    if kinds:
+        named = ", ".join(sorted(kinds)[:5])
+        raise UnusableInput(f"{where} has neither nodes nor pods, only {named}; print them with `{PRINTED_BY}`")
+
+
+def _serving_in(content: Mapping[str, Any], notes: list[str]) -> Sequence[Profile]:
+    """The policies that serve, of those in a dump."""
+    from policyengine.diagnosis.dump import carries_policies
+
+    if not carries_policies(content):
+        return ()
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.kube.policies.serving import serving_in
+
+    found = serving_in(content, installed_registry())
+    notes += found.refused
+    return found.profiles
+
+
+def from_server(server: Server, given: Sequence[Profile] | None) -> ExplainedCluster:
+    """The cluster behind an API server, listed at once. `given`: as for `from_file`.
+
+    Raises:
+        Unreachable, AccessDenied: it does not answer, or refuses us.
+    """
+    return asyncio.run(_listed(server, given))
+
+
+async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedCluster:
+    from policyengine.commands.cluster_client import connected
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.diagnosis.dump import NAMESPACE, DumpedObject
+    from policyengine.kube.config.credentials import Unreachable
+    from policyengine.kube.http.client import ApiError, ConnectionFailed
+    from policyengine.kube.listing import list_cluster, list_policies
+    from policyengine.kube.policies.serving import serving
+    from policyengine.plugins.registry import with_default_profile
+
+    notes: list[str] = []
+    with progress(f"listing the objects of {server.url}"):
+        async with connected(server) as client:
+            try:
+                chosen = given
+                if chosen is None:
+                    sources, left_out = await list_policies(client)
+                    found = serving(sources, installed_registry())
+                    chosen = found.profiles
+                    notes += [*left_out, *found.refused]
+                profiles = with_default_profile(chosen)
+                listed = await list_cluster(client, profiles)
+            except (ApiError, ConnectionFailed) as error:
+                raise Unreachable(
+                    f"the API server `{server.url}` fails while its objects are listed: {error}"
+                ) from None
+    objects = [DumpedObject(kind, item) for kind, item in listed.objects]
+    objects.sort(key=lambda one: one.kind == "Pod")  # each is told its PodGroup when it comes
+    where = f"the cluster of {server.source}"
+    notes += [*listed.left_out, *_unasked(where, objects, given)]
+    return ExplainedCluster(where, server.namespace or NAMESPACE, objects, profiles, notes)
+
+
+def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
+    from policyengine.diagnosis.dump_gaps import missing_kinds, pods_without_priority
+
+    notes = []
+    if missing := missing_kinds(objects, profiles):
+        wanted = ",".join(dict.fromkeys(["nodes", "pods", *missing]))
+        notes.append(
+            f"{where} has no {', '.join(missing)}, which its pods or the policies refer to; with them the answer may "
+            f"be another: kubectl get {wanted} -A -o json"
+        )
+    if count := pods_without_priority(objects):
+        notes.append(
+            f"{count} pod{'s' * (count > 1)} in {where} name a PriorityClass and have no priority, which an API server "
+            "gives them: they count as 0"
+        )
+    return notes
+
+
+def _unasked(where: str, objects: Sequence[DumpedObject], given: Sequence[Profile] | None) -> list[str]:
+    """Where policies were named, and no pod that waits asks for any of them: it is another cluster's, or a mistake."""
+    from policyengine.diagnosis.forecast import waits
+
+    asked = {one.object.spec.scheduler_name for one in objects if one.kind == "Pod" and waits(one.object)}
+    served = {profile.scheduler_name for profile in given or ()}
+    if not given or not asked or asked & served:
+        return []
+    return [
+        f"no pod that waits in {where} asks for {_names(served)}, which --policy serves, but for {_names(asked)}: name "
+        "the policy of that, or add --alone to judge the pods by this one all the same"
+    ]
+
+
+def _names(names: Iterable[str]) -> str:
+    return " or ".join(f"`{name}`" for name in sorted(names)[:5])
