@@ -93,7 +93,7 @@ def test_explain_shows_taints_and_messages_as_escapes(tmp_path: Path) -> None:
     read = '"at {node.annotations[?\\"n\\"].orValue(\\"\\")}: [red]no"'
     policy.write_text(f'policy "p" {{ filter "f" {{ require node.name == "x" else {read} }} }}')
     assert is_clean(CliRunner().invoke(explain, ["--cluster", str(file)]).output)
-    said = CliRunner().invoke(explain, ["--cluster", str(file), "--policy", str(policy)]).output
+    said = CliRunner().invoke(explain, ["--alone", "--cluster", str(file), "--policy", str(policy)]).output
     assert "\\x1b[2J" in said and "[red]no" in said.replace("\n", "") and is_clean(said)
 
 
