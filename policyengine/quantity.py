@@ -18,6 +18,8 @@ _MAX_LENGTH = 64
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _PATTERN = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|[eE]([+-]?[0-9]{1,9})|([numkMGTPE]?))", re.ASCII)
+_OTHER_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpe])(i?)b?", re.ASCII)
+"""As in `8GB`, `8 Gi`, `8gb`: what people write of memory."""
 _EXPONENT_LIMIT = 100
 """Beyond this power of ten every quantity is at its cap or at one billionth anyway."""
 
@@ -89,7 +91,7 @@ def _parse_text(text: str) -> int:
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or not (match[2] or match[3]):
         shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
-        raise QuantityError(f"`{shown}` is not a quantity; write a number such as 100m or 2Gi")
+        raise QuantityError(f"`{shown}` is not a quantity; write {_meant(text)}")
     sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
     digits = int((whole + fraction) or "0")
     if binary:
@@ -97,6 +99,15 @@ def _parse_text(text: str) -> int:
     else:
         result = _scaled(digits, (int(exponent) if exponent else _DECIMAL[suffix]) - len(fraction))
     return -result if sign == "-" else result
+
+
+def _meant(text: str) -> str:
+    """What to write for a text that is no quantity: `8G` for `8GB`, else what quantities look like."""
+    parts = _OTHER_UNIT.fullmatch(text.lower())
+    if parts is None:
+        return "a number such as 100m or 2Gi"
+    number, letter, binary = parts.groups()
+    return f"`{number}{letter.upper() if letter != 'k' or binary else letter}{binary}`"
 
 
 def _scaled(digits: int, exponent: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import SAME_SCHEDULER, TOO_MANY
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, SAME_SCHEDULER, TOO_MANY
 from policyengine.language.checking.libraries import File, Libraries, overlays_of
 from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
 from policyengine.language.checking.policy_checks import PolicyCheck
@@ -51,6 +51,7 @@ def check_files(
         for policy in file.tree.policies
     ]
     for file in together:
+        _one_a_name(file.report, file.tree.policies)
         _one_a_scheduler(file.report, file.tree.policies)
     if types is not None:
         types.update((file.source.file, file.report.types) for file in together)
@@ -66,6 +67,16 @@ def _first(report: Report) -> Iterator[Diagnostic]:
         more = Report(report.file)
         more.error(TOO_MANY, f"more than {MAX_FINDINGS} mistakes: the rest is not shown", found[MAX_FINDINGS].span)
         yield from more.diagnostics
+
+
+def _one_a_name(report: Report, policies: Iterable[syntax.Policy]) -> None:
+    first: dict[str, syntax.Policy] = {}
+    for policy in policies:
+        name = policy.name
+        if name.text and first.setdefault(name.text, policy) is not policy:
+            related = Related(first[name.text].name.span, "taken here")
+            message = f"another policy is called `{name.text}`; rename one"
+            report.error(DUPLICATE_NAME, message, name.span, related=(related,))
 
 
 def _one_a_scheduler(report: Report, policies: Iterable[syntax.Policy]) -> None:

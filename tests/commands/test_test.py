@@ -340,3 +340,20 @@ def test_the_tests_of_standard_input_are_run() -> None:
         ended = CliRunner().invoke(cli, ["test", "-"], input=POLICY % test)
         assert ended.exit_code == code, ended.output
     assert "<stdin>:" in ended.stdout
+
+
+def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
+    text = """policy "p" {
+  filter "huge" { require node.free[?"hugepages-2Mi"].orValue(0) >= 2Gi else "{node.free[?'hugepages-2Mi'].orValue(0)}" }
+  test "enough" {
+    given node "a" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2Gi} }
+    given node "b" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2046Mi} }
+    given pod "p" {}
+    expect "p" on "a"
+    expect "p" rejected on "b" by "huge"
+    expect that reason("p", "b").orValue("") == "2046Mi"
+  }
+}
+"""
+    ended = run(policy(tmp_path, text))
+    assert ended.exit_code == 0, ended.output

@@ -151,4 +151,4 @@ def test_functions_that_call_each_other_too_deep_are_told(step: str) -> None:
 
 def test_a_call_of_a_function_that_is_wrong_inside_is_silent_however_many_call_it() -> None:
     found = findings(f"{line(200, 'f{}(x)').replace('int = x', 'int = nothing')} let y = f199(pod.priority)")
-    assert [one.message for one in found] == ["nothing is called `nothing`"]
+    assert [one.message for one in found] == ['nothing is called `nothing`; text stands in quotes: `"nothing"`']

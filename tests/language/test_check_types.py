@@ -33,6 +33,8 @@ TYPES = [
     ("node.free.cpu / 2", "cpu"),
     ("node.free.cpu / 1m", "double"),
     ("node.free.memory / 1M", "double"),
+    ('node.free[?"hugepages-2Mi"].orValue(0)', "memory"),
+    ('pod.requests[?"vendor/x"].orValue(0)', "int"),
     ("node.free.memory / node.allocatable.memory", "double"),
     ("2 * pod.requests.memory", "memory"),
     ("pod.requests.memory * 1.5", "memory"),

@@ -226,7 +226,9 @@ IN_POLICY = [
     ('filter "f" { require a else "b }" }', "PE0206", 2, 32, "`}` closes nothing here; a brace that is meant itself is `}}`"),
     ('filter "f" { require a else "{b = c}" }', "PE0102", 2, 33, "`=` does not compare; write `==`"),
     ("filtr \"f\" { require a }", "PE0108", 2, 1, "`filtr` starts no member; did you mean `filter`?"),
-    ("frobnicate { a: 1 }", "PE0108", 2, 1, "`frobnicate` starts no member"),
+    ("frobnicate { a: 1 }", "PE0108", 2, 1, "`frobnicate` starts no member; a policy holds "
+     "`scheduler`, `base`, `share`, `use`, `disable`, `param`, `let`, `function`, `queue`, `filter`, `score`, `gang`, "
+     "`quota`, `permit`, `preempt`, `on`, `bind`, `test`"),
     ('test "t" { given nod "a" }', "PE0101", 2, 18, "found `nod`, expected `node`, `now`, `param` or `pod`; did you mean `node`?"),
     ('test "t" { expect "p" onn "a" }', "PE0101", 2, 23, "found `onn`, expected `before`, `on`, `rejected` or `waits`; did you mean `on`?"),
     (r'filter "f\x1b[2J" { require a }', "PE0207", 2, 8, "the name holds the character U+001B, which does not show; leave it out"),
@@ -280,7 +282,7 @@ FILES = [
     ('library "l" {\n  queue { flush 1s }\n}', "PE0109", 2, 3, "a library has no `queue`: it holds `param`, `let`, `function`"),
     ('import safe', "PE0101", 1, 8, "the name of an import stands in quotes"),
     ('overlay "o" { let a = 1 }', "PE0101", 1, 9, "found the end of the overlay behind the string `\"o\"`, expected `on`"),
-    ("{}", "PE0108", 1, 1, "`{` starts no member"),
+    ("{}", "PE0108", 1, 1, "`{` starts no member; a file holds `policy`, `library`, `overlay`, `import`"),
 ]  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
     NO_OVERLOAD,
     NOT_A_LITERAL,
@@ -20,7 +22,7 @@ from policyengine.language.checking.field_access import library_of, not_in_libra
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import overload_for
-from policyengine.language.checking.report import error_at, wrapped
+from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
@@ -29,7 +31,7 @@ from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import METHODS
 from policyengine.language.syntax import Span
-from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type
+from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, STRING, Kind, Reach, Shape, Type
 from policyengine.language.values import EvaluationError
 
 _SHOWN_SIGNATURES = 4
@@ -91,7 +93,8 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
         found = check_method(context, node)
         if found is not None:
             return found
-    check_all(context, args)
+    remedy = foreign_words.function(name)
+    check_all(context, args[:1] if "(x, …)" in remedy else args)
     names = context.names
     if node.target is None and name in names.visible:
         if names.let(name) is None and names.param(name) is None:
@@ -100,6 +103,9 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
     built_in = (row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name)
     known = chain(built_in, names.every_function(), ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
     message = f"no function is called `{name}`"
+    if remedy:
+        fix = safely_replacing(node.function_span, "!") if name == "not" and len(args) == 1 else None
+        return context.failed(UNKNOWN_FUNCTION, message + remedy, node.function_span, fix)
     return context.report.unknown(UNKNOWN_FUNCTION, message, node.function_span, name, known, fix=None)
 
 
@@ -145,6 +151,11 @@ def _no_overload(context: Context, function: Function, args: Sequence[ir.Expr], 
     if {INT, DOUBLE} <= set(types) and len(types) == 2:
         fix = wrapped(args[types.index(INT)].span, "double(", ")")
         return context.failed(NO_OVERLOAD, f"{message}; write `double(…)` around the int", span, fix)
+    literal = _misquoted(args) if len(args) == 2 else None
+    if literal is not None:
+        place, instead, why = literal
+        fix = replacing(place.span, instead)
+        return context.failed(NO_OVERLOAD, f"{message}; {why}: `{instead}`", place.span, fix)
     optional = next((arg for arg in args if arg.type.kind is Kind.OPTIONAL), None)
     if optional is not None and name not in ("orValue", "or"):
         hint = "; an optional may be empty: add `.orValue(…)`"
@@ -152,7 +163,54 @@ def _no_overload(context: Context, function: Function, args: Sequence[ir.Expr], 
     return context.failed(NO_OVERLOAD, message + _hint(function, types), span)
 
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([KMGTPE]i|[mkMGTP]|ms|s|min|h|d)?")
+
+
+def _misquoted(args: Sequence[ir.Expr]) -> tuple[ir.Expr, str, str] | None:
+    """A literal in quotes beside what is no text, or without them beside text; what to write instead, and why."""
+    for arg, other in (args, args[::-1]):
+        value = arg.value if isinstance(arg, ir.Const) else None
+        if (
+            other.type == STRING
+            and isinstance(value, int)
+            and not isinstance(other, ir.Const)
+            and arg.type in (INT, BOOL)
+        ):
+            return arg, f'"{str(value).lower()}"', "text stands in quotes"
+        if not isinstance(value, str) or other.type == STRING:
+            continue
+        if other.type == BOOL and value in ("true", "false"):
+            return arg, value, "write it without quotes"
+        if (other.type.is_number or other.type.is_quantity or other.type == DURATION) and _NUMBER.fullmatch(value):
+            is_minutes = other.type == DURATION and value.endswith("m")
+            return arg, f"{value}in" if is_minutes else value, "a number stands without quotes"
+    return None
+
+
+_ORDERING = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+
+
+def _operator_hint(function: Function, types: Sequence[Type]) -> str:
+    """What else an operator was meant to be: a chain, a negation of more, a list asked, a number in a text."""
+    kinds = [type_.kind for type_ in types]
+    if function.name in _ORDERING and kinds[0] is Kind.BOOL:
+        return "; two comparisons are written `a < b && b < c`"
+    if function.name == "!_" and kinds[0] is Kind.STRING:
+        return "; `!` binds tighter than `==` and `in`: write `!(a in b)`"
+    if function.name in ("_==_", "_!=_") and kinds[1] is Kind.LIST and types[1].args[0] == types[0]:
+        return "; whether a list has a value is asked by `in`"
+    if function.name == "_+_" and Kind.STRING in kinds:
+        return "; write `string(…)` around what is no text"
+    return ""
+
+
 def _hint(function: Function, types: Sequence[Type]) -> str:
+    if function.name == "contains" and types[0].kind in (Kind.LIST, Kind.MAP):
+        return "; write `x in y`"
+    if function.name == "or":
+        return "; a default is given by `.orValue(…)`"
+    if function.style is Style.OPERATOR and (hint := _operator_hint(function, types)):
+        return hint
     if function.style is not Style.OPERATOR:
         return f"; it takes {_signatures(function, types)}"
     if len(types) == 2 and all(type_.is_quantity for type_ in types):

@@ -15,8 +15,9 @@ from policyengine.language.diagnostics import Fix
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, Type
+from policyengine.language.types import BOOL, Kind, Type
 
+NO_REMEDIES: Mapping[Kind, str] = {}
 Named = syntax.Param | syntax.Let | syntax.Function
 
 
@@ -113,12 +114,13 @@ class Context(Struct, frozen=True):
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
         return self.checker(self, expr, expected)
 
-    def check_bool(self, expr: syntax.Expr, why: str) -> ir.Expr:
-        """The typed tree of an expression that has to be a bool; `why` begins the finding about another one."""
+    def check_bool(self, expr: syntax.Expr, why: str, remedies: Mapping[Kind, str] = NO_REMEDIES) -> ir.Expr:
+        """The typed tree of an expression that has to be a bool; `why` begins the finding about another one, and the
+        remedy for its type ends it."""
         checked = self.check(expr)
         if is_error(checked) or checked.type == BOOL:
             return checked
-        return self.failed(WRONG_TYPE, f"{why}, this is {checked.type}", expr.span)
+        return self.failed(WRONG_TYPE, f"{why}, this is {checked.type}{remedies.get(checked.type.kind, '')}", expr.span)
 
     def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
         """Reports an expression, and returns what stands for it."""

@@ -13,9 +13,16 @@ from policyengine.language.checking.calls import check_call, resolve
 from policyengine.language.checking.check_codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select
+from policyengine.language.checking.field_access import (
+    check_has,
+    check_index,
+    check_name,
+    check_select,
+)
+from policyengine.language.checking.foreign_words import NO_NULL
 from policyengine.language.checking.literal_types import converted, empty, is_bare, is_flexible, is_number
 from policyengine.language.checking.macros import check_macro, is_macro
+from policyengine.language.checking.missing_quotes import check_compared_word, check_keys, check_split_key
 from policyengine.language.checking.report import error_at, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
@@ -36,12 +43,15 @@ def check_expression(context: Context, expr: syntax.Expr, expected: Type | None 
 def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.Expr:
     match expr:  # the most frequent first
         case syntax.Literal(value=None):
-            message = "a policy has no null; what may be absent is an optional"
-            return context.failed(NOT_IN_POLICIES, message, expr.span)
+            return context.failed(NOT_IN_POLICIES, NO_NULL, expr.span)
         case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
             return converted(context.report, expr, expected)
         case syntax.Binary(op="&&" | "||" as op):
             return _logic(context, expr, op)
+        case syntax.Binary(op="/") if (key := check_split_key(context, expr)) is not None:
+            return key
+        case syntax.Binary(op="==" | "!=" | "in") if (text := check_compared_word(context, expr)) is not None:
+            return text
         case syntax.Binary():
             function = FUNCTIONS["@in" if expr.op == "in" else f"_{expr.op}_"]
             passed_on = expected if expr.op in "+-*/" else None
@@ -75,13 +85,16 @@ def _logic(context: Context, expr: syntax.Binary, op: OneOf["&&", "||"]) -> ir.E
     """A chain of one operator: each part may rely on what the parts before it established."""
     operands: list[ir.Expr] = []
     for part in _chain(expr):
-        operand = context.check_bool(part, f"`{op}` takes bools")
+        operand = context.check_bool(part, f"`{op}` takes bools", _ONE_OF)
         operands.append(operand)
         context = context.behind(operand, op == "&&")
     if is_error(*operands):
         return error_at(expr.span)
     flat = [inner for part in operands for inner in _flattened(part, op)]
     return ir.Logic(type=BOOL, span=expr.span, **extent(*flat), op=op, operands=tuple(flat))
+
+
+_ONE_OF = {Kind.STRING: '; whether a value is one of several is asked by `x in ["a", "b"]`'}
 
 
 def _chain(expr: syntax.Binary) -> list[syntax.Expr]:
@@ -160,6 +173,8 @@ def _content(context: Context, item: ir.Expr, optional: bool) -> Type:
 def _map(context: Context, expr: syntax.MapLiteral, expected: Type | None) -> ir.Expr:
     if not expr.entries:
         return empty(context.report, expr, expected)
+    if (wrong := check_keys(context, expr)) is not None:
+        return wrong
     wanted = expected.args if expected is not None and expected.kind is Kind.MAP else (None, None)
     entries = [
         (context.check(entry.key, wanted[0]), context.check(entry.value, wanted[1]), entry.optional)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
     ALWAYS_THERE,
+    NOT_AGGREGATED,
+    NOT_IN_POLICIES,
     OUT_OF_REACH,
     UNGUARDED,
     UNKNOWN_FIELD,
@@ -18,17 +22,19 @@ from policyengine.language.checking.check_codes import (
     WRONG_MACRO,
     WRONG_TYPE,
 )
-from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, member_of
+from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
-from policyengine.language.checking.report import error_at
+from policyengine.language.checking.report import error_at, replacing, safely_replacing
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, Attribute, object_info
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, INT, STRING, Kind, Shape, Type, optional_of
+from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, optional_of
 from policyengine.language.values import with_article
 
+_PARTS = ("metadata", "spec", "status")
+"""The parts of an object of Kubernetes, none of which is a field here."""
 _OWN_FIELDS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "storage", "storage": "storage"}
 
 
@@ -46,8 +52,17 @@ def check_name(context: Context, node: syntax.Name) -> ir.Expr:
         return field_at((name,), span)
     if name in context.names.visible:
         return error_at(span)  # a param or let that was reported
-    known = chain(ROOTS, context.names.visible, context.locals)
-    return context.report.unknown(UNKNOWN_NAME, f"nothing is called `{name}`", span, name, known)
+    return _no_name(context, name, span)
+
+
+def _no_name(context: Context, name: str, span: Span) -> ir.Expr:
+    if name in foreign_words.NULLS:
+        return context.failed(NOT_IN_POLICIES, foreign_words.NO_NULL, span)
+    message, meant = f"nothing is called `{name}`", foreign_words.NAMES.get(name)
+    if meant is not None:
+        return context.failed(UNKNOWN_NAME, f"{message}; write `{meant}`", span, replacing(span, meant))
+    known, text = chain(ROOTS, context.names.visible, context.locals), f'; text stands in quotes: `"{name}"`'
+    return context.report.unknown(UNKNOWN_NAME, message, span, name, known, otherwise=text)
 
 
 def _named(context: Context, name: str, span: Span) -> ir.Expr | None:
@@ -86,8 +101,32 @@ def check_select(context: Context, node: syntax.Select) -> ir.Expr:
     if library is not None:
         found = _named(context, f"{library}.{node.field}", node.span)
         return found or not_in_library(context, library, node.field, node.field_span)
+    part = node.operand
+    if isinstance(part, syntax.Select) and part.field in _PARTS:
+        operand = aliased(context, context.check(part.operand))
+        if not is_error(operand) and not _has(operand.type, part.field):
+            return _in_manifest(context, node, part, operand.type)
     operand = aliased(context, context.check(node.operand))
     return error_at(node.span) if is_error(operand) else _select(context, node, operand)
+
+
+def _has(type_: Type, name: str) -> bool:
+    content, _ = _content(type_)
+    return content.kind is not Kind.OBJECT or _attribute_of(content, name) is not None
+
+
+def _in_manifest(context: Context, node: syntax.Select, part: syntax.Select, type_: Type) -> ir.Expr:
+    """Reports `pod.spec.priority`, which is `pod.priority` here."""
+    content, _ = _content(type_)
+    path, info = f"{part.field}.{node.field}", object_info(content)
+    assert info is not None
+    message, span = f"`{content}` has no `{path}`", Span(part.field_span.start, node.field_span.end)
+    field = foreign_words.in_manifest(content, path)
+    if field is not None:
+        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", span, safely_replacing(span, field))
+    hint = foreign_words.written(content, node.field)
+    hint = hint or f"; the fields of a manifest stand right behind it, and there are {_listed(info.fields)}"
+    return context.failed(UNKNOWN_FIELD, message + hint, span)
 
 
 def aliased(context: Context, operand: ir.Expr) -> ir.Expr:
@@ -110,7 +149,7 @@ def _select(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
     if absent or known.optional:
         optional = absent or node.optional
         if not optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
-            return _unguarded(context, node, f"has({_text(node)})", f".?{node.field}")
+            return _unguarded(context, node, f"has({shown_path(node)})", f".?{node.field}")
         type_ = _flat(known.type) if optional else known.type
         return ir.Select(
             type=type_, span=node.span, **extent(operand), operand=operand, name=node.field, optional=optional
@@ -138,14 +177,33 @@ def _attribute_of(type_: Type, name: str) -> Attribute | None:
 
 
 def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
-    info = object_info(type_)
+    info, remedy = object_info(type_), foreign_words.written(type_, node.field)
     if info is None:
-        return context.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields", node.field_span)
-    hint = f"; it has {', '.join(f'`{name}`' for name in info.fields)}"
-    if "labels" in info.fields:
+        return context.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields{remedy}", node.field_span)
+    message, fields = f"`{type_}` has no field `{node.field}`", info.fields
+    key = foreign_words.vendors(node.field) if info.entries is not None else None
+    if key is not None:
+        read = f"[?{key}].orValue(0)"
+        fix = Fix(f"write `{read}`", (Edit(Span(node.operand.span.end, node.field_span.end), read),))
+        return context.failed(UNKNOWN_FIELD, f"{message}; write `{read}`", node.field_span, fix)
+    field = next(filter(None, (foreign_words.in_manifest(type_, f"{part}.{node.field}") for part in _PARTS)), None)
+    if field is not None:
+        fix = safely_replacing(node.field_span, field)
+        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", node.field_span, fix)
+    if remedy:
+        return context.failed(UNKNOWN_FIELD, message + remedy, node.field_span)
+    hint = f"; it has {_listed(info.fields)}"
+    if info.entries is not None:
+        hint += ', and one of a vendor as `[?"vendor/x"].orValue(0)`'
+    elif node.field in _PARTS:
+        hint = f"; what a manifest has in it stands right behind the {type_}: {_listed(info.fields)}"
+    elif "labels" in fields:
         hint = f'; a label is `.labels[?"{node.field}"]`'
-    message = f"`{type_}` has no field `{node.field}`"
-    return context.report.unknown(UNKNOWN_FIELD, message, node.field_span, node.field, info.fields, otherwise=hint)
+    return context.report.unknown(UNKNOWN_FIELD, message, node.field_span, node.field, fields, otherwise=hint)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def check_index(context: Context, node: syntax.Index) -> ir.Expr:
@@ -155,6 +213,9 @@ def check_index(context: Context, node: syntax.Index) -> ir.Expr:
         context.check(node.key)
         return error_at(node.span)
     type_, _ = _content(operand.type)
+    if is_of_cluster(context, operand):
+        message = "a list of the cluster has no order, so it has no `[…]`: make one value of it, as `.exists(x, …)`, "
+        return context.failed(NOT_AGGREGATED, message + "`.size()` and `.map(x, …).sum()` do", node.span)
     wanted = _key_type(type_)
     if wanted is None:
         return context.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
@@ -195,7 +256,8 @@ def _entry(context: Context, node: syntax.Index, operand: ir.Expr, key: ir.Expr)
         return context.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
     if not node.optional and not absent:
         return _unguarded(context, node, None, "[?…]")
-    return _index(operand, key, info.entries, node.span, optional=True)
+    is_bytes = isinstance(key, ir.Const) and str(key.value).startswith("hugepages-")
+    return _index(operand, key, MEMORY if is_bytes else info.entries, node.span, optional=True)
 
 
 def _lookup(context: Context, node: syntax.Index | syntax.Select, operand: ir.Expr, key: ir.Expr) -> ir.Expr:
@@ -203,7 +265,7 @@ def _lookup(context: Context, node: syntax.Index | syntax.Select, operand: ir.Ex
     content, absent = _content(operand.type)
     optional = absent or node.optional
     if not optional and not _guarded(operand, key, context):
-        condition = f"{_key_text(key)} in {_text(node.operand)}" if content.kind is Kind.MAP else None
+        condition = f"{_key_text(key)} in {shown_path(node.operand)}" if content.kind is Kind.MAP else None
         return _unguarded(context, node, condition, "[?…]")
     return _index(operand, key, content.args[-1], node.span, optional=optional)
 
@@ -237,7 +299,8 @@ def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     """`has(operand.field)`: whether a key, or a field that may be absent, is there."""
     argument = node.args[0] if len(node.args) == 1 else None
     if not isinstance(argument, syntax.Select) or argument.optional:
-        return context.failed(WRONG_MACRO, "`has` takes a field: `has(pod.labels.app)`", node.span)
+        key = '; a key is asked by `"x" in pod.labels`' if isinstance(argument, syntax.Index) else ""
+        return context.failed(WRONG_MACRO, f"`has` takes a field: `has(pod.labels.app)`{key}", node.span)
     operand = aliased(context, context.check(argument.operand))
     if is_error(operand):
         return error_at(node.span)
@@ -252,17 +315,17 @@ def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     if is_error(selected):
         return error_at(span)
     if selected.type.kind is not Kind.OPTIONAL:
-        return context.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
+        return context.failed(ALWAYS_THERE, f"`{shown_path(argument)}` is always there", span)
     return ir.Call(type=BOOL, span=span, **extent(selected), function="hasValue", args=(selected,))
 
 
-def _text(expr: syntax.Expr) -> str:
+def shown_path(expr: syntax.Expr) -> str:
     """A path as written; `…` for what is none."""
     match expr:
         case syntax.Name():
             return expr.name
         case syntax.Select():
-            return f"{_text(expr.operand)}.{'?' if expr.optional else ''}{expr.field}"
+            return f"{shown_path(expr.operand)}.{'?' if expr.optional else ''}{expr.field}"
         case _:
             return "…"
 

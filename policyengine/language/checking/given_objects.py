@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from policyengine import quantity
+from policyengine.language.checking.foreign_words import vendors
 from policyengine.language.schema import OBJECTS, POD_GROUP
 from policyengine.language.types import DYN, STRING, TIMESTAMP, Kind, Type, map_of
 from policyengine.language.values import EvaluationError, parse_timestamp, with_article
@@ -19,6 +20,7 @@ RAW: Final = map_of(STRING, DYN)
 """`spec` and `status`: whatever the Kubernetes object has there."""
 _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:ms|s|min|h|d)", re.ASCII)
 _AMOUNTS = frozenset({"resources", "limits"})
+_NATIVE = frozenset({"cpu", "memory", "storage", "ephemeral-storage", "pods"})
 
 FOLLOWS: Final[Mapping[str, Mapping[str, str]]] = {
     "node": {
@@ -107,7 +109,7 @@ def _wrong_object(value: object, type_: Type) -> str | None:
     if not isinstance(value, dict):
         return form(type_)
     if type_.name in _AMOUNTS:
-        return None if all(map(_is_amount, value.values())) else form(type_)
+        return _wrong_amounts(value, type_)
     known = OBJECTS[type_.name].fields
     for name, inner in value.items():
         if name not in known:
@@ -116,6 +118,22 @@ def _wrong_object(value: object, type_: Type) -> str | None:
         if wrong := wrong_value(inner, known[name].type):
             return f"{form(type_)}, whose `{name}` is {wrong}"
     return None
+
+
+def _wrong_amounts(value: Mapping[str, object], type_: Type) -> str | None:
+    for name, amount in value.items():
+        if not _is_resource(name):
+            meant = vendors(name) or '"vendor/x"'
+            return f"{form(type_)}, and no resource is called `{name}`; one of a vendor has its name: `{meant}`"
+        try:
+            quantity.parse(amount if isinstance(amount, int | float) else str(amount))
+        except quantity.QuantityError as error:
+            return f"{form(type_)}, and `{name}` is none: {error}"
+    return None
+
+
+def _is_resource(name: str) -> bool:
+    return "/" in name.strip("/") or name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
 def _is_time(value: object) -> bool:

@@ -11,7 +11,8 @@ from typing import TypeGuard
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
-from policyengine.language.checking.report import Report, replacing
+from policyengine.language.checking.foreign_words import key_text
+from policyengine.language.checking.report import Report, replacing, safely_replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
@@ -174,6 +175,8 @@ def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negativ
             return report.error(WRONG_LITERAL, f"`{written}` is not a duration; write `90s` or `5min`", span)
         text = f"`{written}` is {expr.number} milli, not minutes; write `{expr.number}min`"
         return report.error(WRONG_LITERAL, text, span, replacing(span, f"{expr.number}min"))
+    if type_ == INT:
+        return _no_count(report, expr)
     if type_ == CPU and expr.suffix in BINARY:
         return report.error(WRONG_LITERAL, f"`{written}` is an amount of memory, not of cpu", span)
     if type_ != CPU and expr.suffix == "m":
@@ -183,6 +186,20 @@ def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negativ
     factor = BINARY.get(expr.suffix) or DECIMAL[expr.suffix]
     grains = _number(expr.number) * factor * (1000 if type_ == CPU else 1)
     return _integer(report, _signed(grains, negative), type_, span)
+
+
+def _no_count(report: Report, expr: syntax.QuantityLiteral) -> ir.Expr:
+    """Reports an amount where a count stands: `node.podCount > 3Gi`."""
+    written = f"`{expr.number}{expr.suffix}`"
+    if expr.suffix == "m":
+        text = f"{written} is {expr.number} milli, an amount of cpu; an int is a whole number, and minutes are `min`"
+        return report.error(WRONG_LITERAL, text, expr.span)
+    whole = _number(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix])
+    if expr.suffix in BINARY:
+        text = f"{written} is an amount of memory, and an int has no suffix: compare an amount, or write a whole number"
+        return report.error(WRONG_LITERAL, text, expr.span)
+    text = f"{written} is an amount, and an int has no suffix: write `{_signed(whole, False)}`"
+    return report.error(WRONG_LITERAL, text, expr.span, safely_replacing(expr.span, str(_signed(whole, False))))
 
 
 def _qos(report: Report, value: str, span: Span) -> ir.Expr:
@@ -223,11 +240,21 @@ def empty(report: Report, expr: syntax.ListLiteral | syntax.MapLiteral, expected
 
 
 class NotPlainError(Exception):
-    """An expression that is no literal: where it stands."""
+    """An expression that is no literal, or no key."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, expr: syntax.Expr) -> None:
         super().__init__()
-        self.span = span
+        self.expr = expr
+
+    def reported(self, report: Report, code: str, message: str) -> None:
+        """Reports it; where it was plainly meant to be text, with the quotes that are missing."""
+        text = self.expr.name if isinstance(self.expr, syntax.Name) else key_text(self.expr)
+        if text is None:
+            report.error(code, message, self.expr.span)
+        else:
+            instead = f'"{text}"'
+            fix = safely_replacing(self.expr.span, instead)
+            report.error(code, f"text stands in quotes: `{instead}`", self.expr.span, fix)
 
 
 def plain(expr: syntax.Expr) -> object:
@@ -246,7 +273,7 @@ def plain(expr: syntax.Expr) -> object:
         case syntax.MapLiteral():
             return {key_of(entry): plain(entry.value) for entry in expr.entries}
         case _:
-            raise NotPlainError(expr.span)
+            raise NotPlainError(expr)
 
 
 def key_of(entry: syntax.MapEntry) -> str:
@@ -255,4 +282,4 @@ def key_of(entry: syntax.MapEntry) -> str:
         return entry.key.name
     if isinstance(entry.key, syntax.Literal) and isinstance(entry.key.value, str):
         return entry.key.value
-    raise NotPlainError(entry.key.span)
+    raise NotPlainError(entry.key)

@@ -90,8 +90,7 @@ def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[s
     try:
         data = plain(member.arguments)
     except NotPlainError as error:
-        message = "an argument of a plugin is a literal, a list or a map of literals"
-        report.error(PLUGIN_ARGUMENTS, message, error.span)
+        error.reported(report, PLUGIN_ARGUMENTS, "an argument of a plugin is a literal, a list or a map of literals")
         return {}
     wrong = _first_error(facts.arguments, data)
     if wrong is not None:

@@ -82,6 +82,11 @@ def replacing(span: Span, text: str) -> Fix:
     return Fix(f"write `{text}`", (Edit(span, text),))
 
 
+def safely_replacing(span: Span, text: str) -> Fix:
+    """The same where it cannot but be meant: `lint --fix` applies it."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+
+
 def wrapped(span: Span, before: str, after: str) -> Fix:
     """A fix that writes something around a place."""
     edits = (Edit(Span(span.start, span.start), before), Edit(Span(span.end, span.end), after))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
     DUPLICATE_NAME,
     EMPTY_RULE,
@@ -266,13 +267,14 @@ def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | Non
     try:
         name = key_of(entry)
     except NotPlainError as error:
-        context.failed(WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`", error.span)
+        error.reported(context.report, WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`")
         return None
     if name in _DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
         return name
     message, span = f"no resource is called `{name}`", entry.key.span
-    if name == "ephemeral-storage":
-        context.failed(WRONG_WORD, f"{message}; did you mean `storage`?", span, replacing(span, "storage"))
+    meant = "storage" if name == "ephemeral-storage" else foreign_words.vendors(name)
+    if meant is not None:
+        context.failed(WRONG_WORD, f"{message}; did you mean `{meant}`?", span, replacing(span, meant))
     else:
         known = '; there are `cpu`, `memory`, `storage`, and `"vendor/x"`'
         context.report.unknown(WRONG_WORD, message, span, name, _DIMENSIONS, otherwise=known)

@@ -149,8 +149,7 @@ class _Test:
             try:
                 name, value = key_of(entry), plain(entry.value)
             except NotPlainError as error:
-                message = "a given value is a literal, a list or a map of literals"
-                self._report.error(WRONG_TEST, message, error.span)
+                error.reported(self._report, WRONG_TEST, "a given value is a literal, a list or a map of literals")
                 continue
             self._field(entry, name, value, kind)
             fields[name] = value

@@ -16,12 +16,12 @@ from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
 _MEANT = {
-    "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", ":=": "=", "&": "&&", "|": "||",
+    "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", ":=": "=", "&": "&&", "|": "||",
     "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "–": "-", "×": "*", "÷": "/", "∧": "&&", "∨": "||", "¬": "!",
 }  # fmt: skip
 _KINDS = {"==": "COMPARISON", "!=": "COMPARISON", "<=": "COMPARISON", ">=": "COMPARISON", "=": "EQUAL", "&&": "AND"}
-_KINDS |= {"||": "OR", "-": "MINUS", "*": "STAR", "/": "SLASH", "!": "NOT"}
-ODD_SIGN = r"===|!==|<>|=<|=>|:=|;+|&(?!&)|\|(?!\|)|[≤≥≠−–×÷∧∨¬]"
+_KINDS |= {",": "COMMA", "||": "OR", "-": "MINUS", "*": "STAR", "/": "SLASH", "!": "NOT"}
+ODD_SIGN = r"=~|!~|->|===|!==|<>|=<|=>|:=|;+|&(?!&)|\|(?!\|)|[≤≥≠−–×÷∧∨¬]"
 
 UNREADABLE = (
     ("BAD_NUMBER", r"[0-9][A-Za-z0-9_]*(?:\.[0-9][A-Za-z0-9_]*)?|\.[0-9][A-Za-z0-9_]*"),
@@ -60,7 +60,7 @@ def signs(known: Iterable[str]) -> str:
 def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limit: int) -> Mended:
     """What stands for `found`, which begins at `start`; `limit` is where the text to read ends."""
     if kind == "ODD_SIGN":
-        return _odd_sign(found, file, Span(start, end))
+        return _odd_sign(found, text, file, Span(start, end))
     if kind == "BAD_NUMBER":
         return _bad_number(found, file, Span(start, end))
     if kind == "OPEN_STRING":
@@ -70,14 +70,41 @@ def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limi
     return _strange(kind, found, file, Span(start, end))
 
 
-def _odd_sign(found: str, file: str, span: Span) -> Mended:
+_LAMBDA = re.compile(r"\.\w+\(\s*[A-Za-z_]\w*\s*")
+_NAMED = re.compile(r"(?:let\s+\w+|param\s+\w+\s*:[^=\n]*|weight\s+\w+|normalize\s+\w+|reverse)\s*")
+_LONGEST_BEFORE = 100
+
+
+def _behind(pattern: re.Pattern[str], text: str, end: int) -> bool:
+    """Whether what stands before an offset ends so."""
+    before = text[max(0, end - _LONGEST_BEFORE) : end]
+    return any(found.end() == len(before) for found in pattern.finditer(before))
+
+
+def _arrow(found: str, text: str, start: int) -> tuple[str, str]:
+    """What `=>` or `->` is meant to be where it stands, and why, '' for `>=`."""
+    if _behind(_LAMBDA, text, start):
+        return ",", "behind the variable of a macro stands `,`: `.all(x, …)`"
+    if _behind(_NAMED, text, start):
+        return "=", f"`{found}` gives nothing a value; write `=`"
+    return ">=" if found == "=>" else "", ""
+
+
+def _odd_sign(found: str, text: str, file: str, span: Span) -> Mended:
     if found.startswith(";"):
         fix = Fix("remove it", (Edit(span, ""),))
         message = "`;` ends nothing here: every member starts with its keyword"
         return Mended("", "", span.end, syntax_error("PE0104", message, file, span, fix))
-    meant = _MEANT[found]
-    fix = Fix(f"write `{meant}`", (Edit(span, meant),))
-    finding = syntax_error("PE0105", f"`{found}` is no operator; write `{meant}`", file, span, fix)
+    if found[1:] == "~":
+        message = f'`{found}` is no operator; write `{"!" * (found[0] == "!")}a.matches("^pattern$")`'
+        return Mended("COMPARISON", "==", span.end, syntax_error("PE0105", message, file, span))
+    meant, why = _arrow(found, text, span.start) if found in ("=>", "->") else (_MEANT[found], "")
+    if not meant:
+        message = f"`{found}` is no operator; a field stands behind `.`"
+        return Mended("UNREADABLE", found, span.end, syntax_error("PE0105", message, file, span))
+    start = len(text[: span.start].rstrip()) if meant == "," else span.start
+    fix = Fix(f"write `{meant}`", (Edit(Span(start, span.end), meant),))
+    finding = syntax_error("PE0105", why or f"`{found}` is no operator; write `{meant}`", file, span, fix)
     return Mended(_KINDS[meant], meant, span.end, finding)
 
 

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
 from policyengine.language.parsing.grammar import BINARY, CLOSING, OPENING, STARTS, keyword_terminals
+from policyengine.language.parsing.habits import MEMBERS_ELSEWHERE
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
 _BLOCKS = ("policy", "library", "overlay")
+_AT_FILE_LEVEL = (*_BLOCKS, "import")
 _MEMBERS = tuple(rule for rule in STARTS if rule not in (*_BLOCKS, "import", "expression"))
 ALLOWED = {
     "policy": frozenset(_MEMBERS),
@@ -72,6 +74,10 @@ def split(tokens: Sequence[Token], source: Source) -> tuple[list[Block], list[Di
     return splitter.blocks, splitter.findings
 
 
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
 class _Splitter:
     def __init__(self, tokens: Sequence[Token], source: Source) -> None:
         self.tokens, self.source = tokens, source
@@ -100,7 +106,7 @@ class _Splitter:
         token, following = self.tokens[self.at], self.tokens[self.at + 1]
         if token.kind in _FILE_LEVEL:
             return token.text
-        near = self.closest(token, [*_BLOCKS, "import"])
+        near = self.closest(token, _AT_FILE_LEVEL)
         if near and following.kind == "STRING":
             self.unknown(token, near)
             return near
@@ -153,7 +159,7 @@ class _Splitter:
         elif token.kind in OPENING:
             self.closes_nothing(token)
         elif token.kind != "UNREADABLE":
-            self.unknown(token, self.closest(token, [*_BLOCKS, "import"]))
+            self.unknown(token, self.closest(token, _AT_FILE_LEVEL), "file", _AT_FILE_LEVEL)
         self.at += 1
         while self.tokens[self.at].kind != "$END" and not self.block_begins(self.at):
             self.at += 1
@@ -183,14 +189,17 @@ class _Splitter:
         rule = token.text if token.text in _MEMBERS else ""
         if not rule:
             if token.kind != "UNREADABLE":
-                self.unknown(token, self.closest(token, _MEMBERS))
+                known, word = self.allowed(block), MEMBERS_ELSEWHERE.get(token.text.lower())
+                self.unknown(token, word if word in known else self.closest(token, known), block.head.rule, known)
             tokens = [replace(tokens[0], kind="$UNKNOWN"), *tokens[1:]]
         elif rule not in ALLOWED[block.head.rule]:
             article = "an" if block.head.rule == "overlay" else "a"
-            allowed = ", ".join(f"`{name}`" for name in _MEMBERS if name in ALLOWED[block.head.rule])
-            message = f"{article} {block.head.rule} has no `{rule}`: it holds {allowed}"
+            message = f"{article} {block.head.rule} has no `{rule}`: it holds {_listed(self.allowed(block))}"
             self.report("PE0109", message, token.span)
         block.members.append(Piece(rule, tokens))
+
+    def allowed(self, block: Block) -> list[str]:
+        return [name for name in _MEMBERS if name in ALLOWED[block.head.rule]]
 
     def take_until_start(self) -> list[Token]:
         """The tokens of a member: up to where the next begins, or the bracket that closes its block."""
@@ -278,8 +287,11 @@ class _Splitter:
 
     # --- findings -------------------------------------------------------------------------------------
 
-    def unknown(self, token: Token, near: str | None) -> None:
+    def unknown(self, token: Token, near: str | None, holder: str = "", known: Sequence[str] = ()) -> None:
+        """A word that begins nothing; without one that was meant, what a policy, library, overlay or file holds."""
         message, fix = f"{quoted(token.text)} starts no member", None
+        if not near and holder:
+            message += f"; {'an' if holder == 'overlay' else 'a'} {holder} holds {_listed(known)}"
         if near:
             message += f"; did you mean `{near}`?"
             fix = Fix(f"write `{near}`", (Edit(token.span, near),))

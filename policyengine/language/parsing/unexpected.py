@@ -6,9 +6,7 @@ language's own terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable, Sequence
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related
 from policyengine.language.parsing.grammar import (
@@ -17,60 +15,23 @@ from policyengine.language.parsing.grammar import (
     OPENING,
     OPERATORS,
     RESERVED,
-    keyword_terminals,
     sign_terminals,
     word_terminals,
 )
+from policyengine.language.parsing.habits import HABITS
+from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
 _NUMBERS = frozenset({"INT", "FLOAT"})
-_WORD_OPERATORS = {"and": "&&", "or": "||", "is": "==", "eq": "==", "ne": "!=", "mod": "%"}
 _QUANTITY_SUFFIXES = frozenset({"m", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"})
 _SUFFIXES = _QUANTITY_SUFFIXES | {"ms", "s", "min", "h", "d"}
+_CLAUSES = frozenset({"ELSE", "REQUIRE", "WHEN", "ON_ERROR"})
+"""Keywords that no expression in brackets has behind a value."""
 _RULES = frozenset({"filter", "score", "gang", "quota", "permit", "test"})
 _NAMED = _RULES | {"scheduler", "library", "policy", "overlay", "import"}
-
-
-class Stop(Struct, frozen=True):
-    """Where a parse stopped: the start rule, the tokens, which of them, and what would have fitted."""
-
-    rule: str
-    tokens: Sequence[Token]
-    index: int
-    expected: frozenset[str]
-    file: str
-
-    @property
-    def token(self) -> Token:
-        """What fits nothing."""
-        return self.tokens[self.index]
-
-    @property
-    def before(self) -> Token:
-        """What stands before it; of the first token, itself."""
-        return self.tokens[max(0, self.index - 1)]
-
-    @property
-    def following(self) -> Token:
-        """What stands behind it; of the last token, itself."""
-        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
-
-    @property
-    def wants_operator(self) -> bool:
-        """Whether an expression could end or go on here."""
-        return "COMPARISON" in self.expected
-
-    def finding(
-        self, code: str, message: str, at: Token, instead: str | None = None, related: tuple[Related, ...] = ()
-    ) -> Diagnostic:
-        """A finding at a token; `instead` is what to write in its place."""
-        fix = None
-        if instead is not None:
-            fix = Fix(f"write {quoted(instead)}" if instead else "remove it", (Edit(at.span, instead),))
-        return syntax_error(code, message, self.file, at.span, fix, related)
 
 
 def explain(rule: str, tokens: Sequence[Token], index: int, expected: frozenset[str], file: str) -> Diagnostic:
@@ -87,27 +48,18 @@ def explain(rule: str, tokens: Sequence[Token], index: int, expected: frozenset[
 
 def _bracket(stop: Stop) -> Diagnostic | None:
     """A bracket left open, closed by another kind, or closed without being open."""
-    kind, opened = stop.token.kind, _open_brackets(stop.tokens[: stop.index])
-    if kind == "$END" and opened:
+    kind, opened = stop.token.kind, open_brackets(stop.tokens[: stop.index])
+    is_clause = kind in _CLAUSES and stop.wants_operator and opened and opened[-1].kind != "LBRACE"
+    if opened and (kind == "$END" or is_clause):
         last = opened[-1]
         return stop.finding("PE0106", f"`{last.text}` is never closed by `{CLOSING[last.kind]}`", last)
     if kind not in OPENING or (opened and opened[-1].kind == OPENING[kind]):
         return None
-    if not opened:
+    if not opened or not open_brackets([*stop.tokens[: stop.index], *stop.tokens[stop.index + 1 :]]):
         return stop.finding("PE0107", f"`{stop.token.text}` closes nothing", stop.token, "")
     last = opened[-1]
     message = f"`{last.text}` is closed by `{stop.token.text}`; write `{CLOSING[last.kind]}`"
     return stop.finding("PE0106", message, stop.token, None, (Related(last.span, "opened here"),))
-
-
-def _open_brackets(tokens: Iterable[Token]) -> list[Token]:
-    opened: list[Token] = []
-    for token in tokens:
-        if token.kind in CLOSING:
-            opened.append(token)
-        elif token.kind in OPENING and opened:
-            opened.pop()
-    return opened
 
 
 def _assignment(stop: Stop) -> Diagnostic | None:
@@ -122,24 +74,11 @@ def _assignment(stop: Stop) -> Diagnostic | None:
         return None
     at = stop.token
     if stop.rule == "score":
-        at = next(token for token in stop.tokens if token.kind == "EQUAL")
+        kinds = [token.kind for token in stop.tokens[: stop.index]]
+        first = kinds.index("EQUAL")
+        if "WHEN" in kinds[:first] and "COMPARISON" not in kinds[:first]:
+            at = stop.tokens[first]  # of `when a = b = c` the last gives the score
     return stop.finding("PE0102", "`=` does not compare; write `==`", at, "==")
-
-
-def _word_operator(stop: Stop) -> Diagnostic | None:
-    """`and`, `or`, `not`, `is`, `if … then`."""
-    token, before = stop.token, stop.before
-    word = token.text.lower()
-    if stop.wants_operator and word == "not" and stop.following.kind == "IN":
-        return stop.finding("PE0103", "`not in` is no operator; write `!(a in b)`", token)
-    if stop.wants_operator and before.text.lower() == "not" and token.kind in BEGINNINGS:
-        return stop.finding("PE0103", f"{quoted(before.text)} is a name; write `!`", before, "!")
-    if stop.wants_operator and before.text == "if" and token.kind in BEGINNINGS:
-        return stop.finding("PE0103", "there is no `if`; write `condition ? a : b`", before)
-    if stop.wants_operator and word in _WORD_OPERATORS and token.kind == "NAME":
-        sign = _WORD_OPERATORS[word]
-        return stop.finding("PE0103", f"{quoted(token.text)} is no operator; write `{sign}`", token, sign)
-    return None
 
 
 def _message_literal(stop: Stop) -> Diagnostic | None:
@@ -171,7 +110,7 @@ def _number(stop: Stop) -> Diagnostic | None:
 def _quotes(stop: Stop) -> Diagnostic | None:
     """A rule's name without quotes or behind a colon, or a let's name in quotes."""
     token = stop.token
-    if stop.expected == {"STRING"} and _is_word(token) and stop.index == 1 and stop.rule in _NAMED:
+    if stop.expected == {"STRING"} and is_word(token) and stop.index == 1 and stop.rule in _NAMED:
         article = "an" if stop.rule[0] in "aeiou" else "a"
         message = f"the name of {article} {stop.rule} stands in quotes"
         return stop.finding("PE0101", message, token, f'"{token.text}"')
@@ -187,6 +126,8 @@ def _quotes(stop: Stop) -> Diagnostic | None:
 def _clauses(stop: Stop) -> Diagnostic | None:
     """What a member needs and has not, or has in another order."""
     kind = stop.token.kind
+    if kind == "ELSE" and stop.before.kind == "COMMA":
+        return stop.finding("PE0101", "no `,` stands before `else`", stop.before, "")
     if stop.rule == "score" and stop.index == 2:
         order = "`weight`, `when`, `normalize`, `=`"
         if kind in ("WHEN", "NORMALIZE"):
@@ -204,7 +145,7 @@ def _clauses(stop: Stop) -> Diagnostic | None:
 
 def _misspelt(stop: Stop) -> Diagnostic | None:
     """A word that is nearly one of those expected."""
-    if not _is_word(stop.token) or stop.token.kind in RESERVED:
+    if not is_word(stop.token) or stop.token.kind in RESERVED:
         return None
     words = {text for text, kind in word_terminals().items() if kind in stop.expected and kind not in RESERVED}
     if "NAME" in stop.expected or not (near := closest(stop.token.text, words)):
@@ -215,12 +156,14 @@ def _misspelt(stop: Stop) -> Diagnostic | None:
 
 def _missing_comma(stop: Stop) -> Diagnostic | None:
     """Two values side by side in brackets."""
-    if stop.wants_operator and "COMMA" in stop.expected and stop.token.kind in BEGINNINGS:
-        opened = _open_brackets(stop.tokens[: stop.index])
+    if stop.wants_operator and "COMMA" in stop.expected and begins_value(stop.token):
+        opened = open_brackets(stop.tokens[: stop.index])
         if opened:
+            is_own = len(opened) == 1 and opened[0].kind == "LBRACE" and stop.rule != "expression"
             span = Span(stop.before.end, stop.before.end)
-            fix = Fix("insert `,`", (Edit(span, ","),))
-            message = f"found {_shown(stop)} right behind {_named(stop.before)}; is a `,` or an operator missing?"
+            fix = None if is_own else Fix("insert `,`", (Edit(span, ","),))
+            missing = "an operator" if is_own else "a `,` or an operator"
+            message = f"found {_shown(stop)} right behind {_named(stop.before)}; is {missing} missing?"
             return syntax_error("PE0101", message, stop.file, stop.token.span, fix)
     return None
 
@@ -228,7 +171,7 @@ def _missing_comma(stop: Stop) -> Diagnostic | None:
 _CAUSES: tuple[Callable[[Stop], Diagnostic | None], ...] = (
     _bracket,
     _assignment,
-    _word_operator,
+    *HABITS,
     _message_literal,
     _number,
     _quotes,
@@ -258,10 +201,6 @@ def _shown(stop: Stop) -> str:
 
 def _named(token: Token) -> str:
     return f"the string {quoted(token.text)}" if token.kind == "STRING" else quoted(token.text)
-
-
-def _is_word(token: Token) -> bool:
-    return token.kind == "NAME" or token.kind in keyword_terminals()
 
 
 def _expectations(stop: Stop) -> str:

@@ -120,6 +120,41 @@ def _suffixed(const: ir.Const) -> Fix | None:
     return None
 
 
+_COMPARISONS = frozenset({"_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"})
+_WHOLE = frozenset({"allocatable", "capacity"})
+
+
+@rule("PE3518", Severity.WARNING)
+def share_as_percentage(subject: Subject) -> Findings:
+    """a share compared with a percentage
+
+    A part of what a node has, divided by the whole, is a share: 1 is all of it, `0.6` is 60 %. So
+    `node.used.cpu / node.allocatable.cpu < 60` asks next to nothing. Write `0.6`, or `ratio(a, b)`, which is 0 where
+    the node has nothing.
+    """
+    for call in subject.parts_of(ir.Call):
+        if call.function not in _COMPARISONS:
+            continue
+        for share, literal in (call.args, call.args[::-1]):
+            value = literal.value if isinstance(literal, ir.Const) else None
+            if isinstance(value, int | float) and 2 <= value <= 100 and _is_share(subject, share):
+                text = f"{value / 100:g}"
+                message = f"the other side is a share of a node, 1 for all of it: {value:g} % is `{text}`"
+                fix = Fix(f"write `{text}`", (Edit(literal.span, text),))
+                yield Finding(message, literal.span, fix)
+
+
+def _is_share(subject: Subject, expr: ir.Expr) -> bool:
+    """Whether an amount is divided by what a node has in all."""
+    value = subject.let_value(expr.name) if isinstance(expr, ir.LetRef) else expr
+    if not isinstance(value, ir.Call) or value.function != "_/_":
+        return False
+    whole = value.args[1]
+    if isinstance(whole, ir.Index):
+        whole = whole.operand
+    return isinstance(whole, ir.Field) and whole.path[:1] == ("node",) and not _WHOLE.isdisjoint(whole.path)
+
+
 _EQUALITY = frozenset({"_==_", "_!=_", "@in"})
 
 

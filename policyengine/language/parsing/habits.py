@@ -1,0 +1,196 @@
+"""What people bring along from other languages: words for operators, `if … then`, `60%`, `x => …`, lists in `(…)`.
+
+Each cause is asked where a parse stopped, and answers with what is written here instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix
+from policyengine.language.parsing.grammar import CLOSING, OPENING, word_terminals
+from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
+from policyengine.language.parsing.tokens import Token
+from policyengine.language.syntax import Span
+from policyengine.language.syntax_codes import quoted, syntax_error
+
+_WORD_OPERATORS = {"and": "&&", "or": "||", "is": "==", "eq": "==", "ne": "!=", "mod": "%"}
+_CALLED = {
+    "contains": "contains", "includes": "contains", "like": "contains", "matches": "matches", "regexp": "matches",
+    "startswith": "startsWith", "starts_with": "startsWith", "endswith": "endsWith", "ends_with": "endsWith",
+}  # fmt: skip
+"""What stands between two values elsewhere, in small letters, and is called here."""
+_ABSENT = "a policy has no null; whether something is there is asked by `has(…)` or `.hasValue()`"
+_BRANCHES = frozenset({"if", "case", "unless"})
+_ORDERS = {"descending": "desc", "decreasing": "desc", "reversed": "desc", "ascending": "asc", "increasing": "asc"}
+_LOOP = "there is no `for`; a list is asked by `.exists(x, …)` and `.all(x, …)`, and made by `.filter` and `.map`"
+_DOUBLED = {
+    "QMARK": "there is no `??`; what may be absent has its default by `.orValue(…)`",
+    "STAR": "there is no `**`; write `pow(a, b)`",
+}
+MEMBERS_ELSEWHERE = {
+    "schedulername": "scheduler", "plugin": "use", "plugins": "use", "pluginconfig": "use", "enable": "use",
+    "var": "let", "const": "let", "local": "let", "set": "let", "def": "function", "func": "function", "fn": "function",
+    "predicate": "filter", "constraint": "filter", "rule": "filter", "deny": "filter", "allow": "filter",
+    "require": "filter", "priority": "score", "prefer": "score", "rank": "score", "prioritize": "score",
+    "podgroup": "gang", "resourcequota": "quota", "annotate": "bind", "sort": "queue", "order": "queue",
+}  # fmt: skip
+"""What begins such a member elsewhere, in small letters -> its keyword here."""
+_ENDS_VALUE = frozenset({"AND", "OR", "QMARK", "COLON", "COMMA", "ON_ERROR", "$END", "LBRACE", *OPENING})
+
+
+def word_operator(stop: Stop) -> Diagnostic | None:
+    """`and`, `or`, `is`, `contains`, `between`, `not in` between two values."""
+    token, word = stop.token, stop.token.text.lower()
+    if not stop.wants_operator or not is_word(token):
+        return None
+    if word == "not" and stop.following.kind == "IN":
+        return stop.finding("PE0103", "`not in` is no operator; write `!(a in b)`", token)
+    if word == "is" and stop.following.text.lower() in ("null", "not", "none"):
+        return stop.finding("PE0103", _ABSENT, token)
+    if word in _WORD_OPERATORS and token.kind == "NAME":
+        sign = _WORD_OPERATORS[word]
+        return stop.finding("PE0103", f"{quoted(token.text)} is no operator; write `{sign}`", token, sign)
+    if word in _CALLED and begins_value(stop.following):
+        message = f"{quoted(token.text)} is no operator; write `a.{_CALLED[word]}(b)`"
+        return stop.finding("PE0103", message, token)
+    if word == "between" and begins_value(stop.following):
+        return stop.finding("PE0103", "`between` is no operator; write `a >= low && a <= high`", token)
+    return None
+
+
+def negation(stop: Stop) -> Diagnostic | None:
+    """`not x`: what it would deny elsewhere, a comparison too, is put in brackets."""
+    word = stop.before
+    if not stop.wants_operator or word.text.lower() != "not" or not begins_value(stop.token):
+        return None
+    tokens, at, depth, is_compound = stop.tokens, stop.index, 0, False
+    while depth or not _ends_value(tokens, at, stop.index):
+        kind = tokens[at].kind
+        if kind == "$END":
+            return stop.finding("PE0103", f"{quoted(word.text)} is a name; write `!`", word)
+        depth += (kind in CLOSING) - (kind in OPENING)
+        is_compound |= not depth and kind in ("COMPARISON", "IN", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT")
+        at += 1
+    before, after = ("!(", ")") if is_compound else ("!", "")
+    end = tokens[at - 1].end
+    edits = [Edit(Span(word.start, stop.token.start), before), *([Edit(Span(end, end), after)] if after else [])]
+    shown = f"{before}{'…' if after else ''}{after}"
+    message = f"{quoted(word.text)} is a name; write `{shown}`"
+    return syntax_error("PE0103", message, stop.file, word.span, Fix(f"write `{shown}`", tuple(edits)))
+
+
+def _ends_value(tokens: Sequence[Token], at: int, start: int) -> bool:
+    """Whether a token outside of brackets is no part of the operand that begins at `start`."""
+    token, before = tokens[at], tokens[at - 1]
+    if token.kind in _ENDS_VALUE:
+        return True
+    follows = begins_value(token) and token.kind not in ("LPAR", "LSQB", "DOT", "MINUS", "NOT")
+    return at > start and follows and (begins_value(before) or before.kind in OPENING) and before.kind != "DOT"
+
+
+def branch(stop: Stop) -> Diagnostic | None:
+    """`if a then b else c`, `b if a else c`, `case when`."""
+    token, before = stop.token, stop.before
+    at = None
+    if stop.wants_operator and (token.text == "then" or (token.text in _BRANCHES and begins_value(stop.following))):
+        at = token
+    elif stop.wants_operator and before.text in _BRANCHES and begins_value(token):
+        at = before
+    elif stop.wants_operator and begins_value(token):
+        at = next(
+            (one for number, one in enumerate(stop.tokens[: stop.index]) if _is_called(stop.tokens, number)), None
+        )
+    if at is None:
+        return None
+    return stop.finding("PE0103", f"there is no {quoted(at.text)}; write `condition ? a : b`", at)
+
+
+def _is_called(tokens: Sequence[Token], at: int) -> bool:
+    """Whether an `if (…)` begins here."""
+    return tokens[at].text == "if" and tokens[at + 1].kind == "LPAR" and tokens[max(0, at - 1)].kind != "DOT"
+
+
+def percentage(stop: Stop) -> Diagnostic | None:
+    """`60%`: as a modulo it wants something behind it, and a keyword would be taken for a name."""
+    for at in (stop.index - 1, stop.index - 2):
+        if at < 1 or (at < stop.index - 1 and not is_word(stop.before)):
+            continue
+        number, sign = stop.tokens[at - 1], stop.tokens[at]
+        if sign.kind == "PERCENT" and number.kind in ("INT", "FLOAT") and number.end == sign.start:
+            if not number.text.replace(".", "", 1).isdecimal():
+                return None
+            share = str((Decimal(number.text) / 100).normalize())
+            share = share if "." in share and "E" not in share else f"{float(share)}"
+            written, span = quoted(f"{number.text}%"), Span(number.start, sign.end)
+            message = f"{written} is no number, `%` gives the rest of a division; a share is written `{share}`"
+            fix = Fix(f"write `{share}`", (Edit(span, share),), safe=True)
+            return syntax_error("PE0201", message, stop.file, span, fix)
+    return None
+
+
+def order(stop: Stop) -> Diagnostic | None:
+    """`descending` behind a key."""
+    meant = _ORDERS.get(stop.token.text.lower(), "")
+    if not meant or word_terminals()[meant] not in stop.expected:
+        return None
+    fix = Fix(f"write `{meant}`", (Edit(stop.token.span, meant),), safe=True)
+    message = f"{quoted(stop.token.text)} is no order; write `{meant}`"
+    return syntax_error("PE0101", message, stop.file, stop.token.span, fix)
+
+
+def sign(stop: Stop) -> Diagnostic | None:
+    """`??`, `**`, `a?.b`, and a loop."""
+    token = stop.token
+    if token.kind == stop.before.kind and token.kind in _DOUBLED and token.start == stop.before.end:
+        return stop.finding("PE0105", _DOUBLED[token.kind], stop.before)
+    if (token.text == "for" and stop.wants_operator) or (stop.before.text == "for" and begins_value(token)):
+        return stop.finding("PE0103", _LOOP, token if token.text == "for" else stop.before)
+    if "COLON" in stop.expected:
+        for mark, dot in zip(stop.tokens[: stop.index], stop.tokens[1 : stop.index], strict=False):
+            if (mark.kind, dot.kind) == ("QMARK", "DOT") and mark.end == dot.start:
+                span = Span(mark.start, dot.end)
+                fix = Fix("write `.?`", (Edit(span, ".?"),), safe=True)
+                message = "`?.` is written `.?`: it gives an optional"
+                return syntax_error("PE0105", message, stop.file, span, fix)
+    return None
+
+
+def list_in_other_brackets(stop: Stop) -> Diagnostic | None:
+    """`x in ("a", "b")`, `x in {"a", "b"}`."""
+    opened = open_brackets(stop.tokens[: stop.index])
+    if stop.token.kind != "COMMA" or not opened or opened[-1].kind not in ("LPAR", "LBRACE"):
+        return None
+    at = next(number for number, one in enumerate(stop.tokens) if one is opened[-1])
+    if not at or stop.tokens[at - 1].kind != "IN":
+        return None
+    closing = _closing(stop, len(opened))
+    fix = None
+    if closing is not None:
+        fix = Fix("write `[…]`", (Edit(opened[-1].span, "["), Edit(closing.span, "]")), safe=True)
+    message = 'a list stands in `[…]`, as in `pod.namespace in ["a", "b"]`'
+    return syntax_error("PE0101", message, stop.file, opened[-1].span, fix)
+
+
+def _closing(stop: Stop, depth: int) -> Token | None:
+    """The bracket that closes the innermost of so many open ones."""
+    level = depth
+    for token in stop.tokens[stop.index :]:
+        level += (token.kind in CLOSING) - (token.kind in OPENING)
+        if level < depth:
+            return token
+    return None
+
+
+def backticks(stop: Stop) -> Diagnostic | None:
+    """A text in backticks, which are for names of fields."""
+    if stop.token.kind != "QUOTED_NAME":
+        return None
+    instead = f'"{stop.token.text.strip("`")}"'
+    return stop.finding(
+        "PE0101", 'backticks are for names of fields behind a `.`; text stands in `"`', stop.token, instead
+    )
+
+
+HABITS = (word_operator, negation, branch, percentage, order, sign, list_in_other_brackets, backticks)
