@@ -344,7 +344,8 @@ def test_the_tests_of_standard_input_are_run() -> None:
 
 def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
     text = """policy "p" {
-  filter "huge" { require node.free[?"hugepages-2Mi"].orValue(0) >= 2Gi else "{node.free[?'hugepages-2Mi'].orValue(0)}" }
+  let huge = node.free[?"hugepages-2Mi"].orValue(0)
+  filter "huge" { require huge >= 2Gi else "{huge}" }
   test "enough" {
     given node "a" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2Gi} }
     given node "b" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2046Mi} }
@@ -355,5 +356,7 @@ def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
   }
 }
 """
-    ended = run(policy(tmp_path, text))
+    file = tmp_path / "x.policy"
+    file.write_text(text, encoding="utf-8")
+    ended = run(file)
     assert ended.exit_code == 0, ended.output
