@@ -13,8 +13,8 @@ from policyengine.language.diagnostics import Diagnostic, Edit, Source, has_erro
 from policyengine.language.edits import applied
 from policyengine.language.parse import SourceError, parse_file
 
-SAFE_ERRORS = frozenset({"PE0102", "PE0103", "PE0104", "PE0105", "PE0205"})
-"""Errors of syntax whose fix is no guess: `=` for `==`, words and signs for operators, `;`, typographic quotes."""
+SAFE_ERRORS = frozenset({"PE0102", "PE0103", "PE0104", "PE0205"})
+"""Errors of syntax whose fix is no guess: `=` for `==`, words for operators, `;`, typographic quotes."""
 MOST_ROUNDS = 10
 """A fix may uncover another one; more in a row than this are a bug in a rule, and nothing to wait for."""
 _MARK = b"\xef\xbb\xbf"

@@ -34,7 +34,7 @@ def files(tmp_path: Path) -> Path:
 
 def explained(files: Path, *options: str) -> dict[str, object]:
     where = ("--cluster", files / "cluster.json", "--policy", files / "policies")
-    ended = policyengine("explain", *where, *options, "-o", "json")
+    ended = policyengine("explain", "--alone", *where, *options, "-o", "json")
     assert ended.code == 0, ended.err
     rejected: dict[str, object] = json.loads(ended.out)[0]["rejected"]
     return rejected

@@ -103,7 +103,7 @@ def _odd_sign(found: str, text: str, file: str, span: Span) -> Mended:
         message = f"`{found}` is no operator; a field stands behind `.`"
         return Mended("UNREADABLE", found, span.end, syntax_error("PE0105", message, file, span))
     start = len(text[: span.start].rstrip()) if meant == "," else span.start
-    fix = Fix(f"write `{meant}`", (Edit(Span(start, span.end), meant),))
+    fix = Fix(f"write `{meant}`", (Edit(Span(start, span.end), meant),), safe=found != "=>" or meant != ">=")
     finding = syntax_error("PE0105", why or f"`{found}` is no operator; write `{meant}`", file, span, fix)
     return Mended(_KINDS[meant], meant, span.end, finding)
 
