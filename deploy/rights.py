@@ -26,11 +26,17 @@ class Rule:
     name: str = ""
     """The one object that it is about, in the manifests; the chart's objects are called after the release."""
     why: str = ""
+    pages: tuple[str, ...] = ()
+    """Paths of our own pages, where it is about no resource."""
 
     def lines(self, margin: str, with_name: bool) -> Iterator[str]:
         """As YAML."""
         if self.why:
             yield f"{margin}# {self.why}"
+        if self.pages:
+            yield f"{margin}- nonResourceURLs: [{', '.join(self.pages)}]"
+            yield f"{margin}  verbs: [{', '.join(self.verbs)}]"
+            return
         group = self.group or '""'
         yield f"{margin}- apiGroups: [{group}]"
         yield f"{margin}  resources: [{', '.join(self.resources)}]"
@@ -66,6 +72,8 @@ _VOLUMES = [BY_KIND["PersistentVolume"], BY_KIND["PersistentVolumeClaim"]]
 _GROUPS = [kind for kind in BY_KIND.values() if kind.is_optional]
 _OTHERS = [NODES, *(kind for kind in BY_KIND.values() if not kind.is_optional)]
 _CONFIGURATIONS = "validatingwebhookconfigurations"
+PAGES = tuple(f"/debug/{name}" for name in ("pods/*", "queue", "quota", "rollout", "status"))
+"""Those that cost little: not those that list the cluster or take a profile."""
 
 ROLES: dict[str, Role] = {
     "scheduler": Role(
@@ -104,6 +112,18 @@ ROLES: dict[str, Role] = {
         (
             Rule("authentication.k8s.io", ("tokenreviews",), ("create",)),
             Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        ),
+    ),
+    "pages": Role(
+        "The pages that `policyengine explain` and `kubectl policyengine` ask for, by a token of this account.",
+        (Rule("", (), ("get",), pages=PAGES),),
+    ),
+    "user": Role("People who ask look for the Lease.", (Rule("coordination.k8s.io", ("leases",), ("list",)),)),
+    "userPods": Role(
+        "They ask the pod that it names, through the API server, by such a token. The proxy leads to every pod here.",
+        (
+            Rule("", ("pods/proxy",), ("get",)),
+            Rule("", ("serviceaccounts/token",), ("create",), "policyengine-reader"),
         ),
     ),
     "annotator": Role(
@@ -152,6 +172,7 @@ ACCOUNTS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
             "endpoints": ("policyengine-endpoints", ""),
         },
     ),
+    "policyengine-reader": ("base/rbac.yaml", {"pages": ("policyengine-pages", "")}),
     "policyengine-annotator": ("base/rbac.yaml", {"annotator": ("policyengine-annotator", "")}),
     "policyengine-rewards": (
         "base/rbac.yaml",
@@ -164,6 +185,9 @@ ACCOUNTS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     ),
 }
 """Account -> the manifest it is in, and the features whose rights it has: (name of the role, namespace; "" for all)."""
+
+PEOPLE = {"user": ("policyengine-user", ""), "userPods": ("policyengine-user", NAMESPACE)}
+"""In `base/rbac.yaml`, and bound to nobody: (name of the role, namespace), by feature."""
 
 _MADE = "# Made by `python -m deploy.rights`."
 _ACCOUNT = """apiVersion: v1
@@ -194,14 +218,25 @@ def manifest(path: str) -> str:
         if where == path:
             documents.append(_ACCOUNT.format(account=account))
             for feature, (name, namespace) in features.items():
-                kind, scope = ("Role", f"  namespace: {namespace}\n") if namespace else ("ClusterRole", "")
-                role = ROLES[feature]
-                rules = "\n".join(line for rule in role.rules for line in rule.lines("  ", True))
-                head = f"apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{scope}"
-                documents.append(f"# {role.why}\n{head}rules:\n{rules}\n")
+                kind, scope = _scope(namespace)
+                documents.append(_role(feature, name, namespace))
                 documents.append(_BINDING.format(kind=kind, name=name, scope=scope, account=account))
+    if path == "base/rbac.yaml":
+        documents += [_role(feature, name, namespace) for feature, (name, namespace) in PEOPLE.items()]
     told = "The least that each feature needs: leave out those that you do not use."
     return f"{_MADE} {told}\n" + "---\n".join(documents)
+
+
+def _scope(namespace: str) -> tuple[str, str]:
+    """The kind of a role, and the line that says where it holds."""
+    return ("Role", f"  namespace: {namespace}\n") if namespace else ("ClusterRole", "")
+
+
+def _role(feature: str, name: str, namespace: str) -> str:
+    (kind, scope), role = _scope(namespace), ROLES[feature]
+    rules = "\n".join(line for rule in role.rules for line in rule.lines("  ", True))
+    head = f"apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{scope}"
+    return f"# {role.why}\n{head}rules:\n{rules}\n"
 
 
 def chart() -> str:

@@ -63,7 +63,7 @@ class Grant:
 
 @cache
 def grants() -> tuple[Grant, ...]:
-    """Everything that the manifests grant, one by one."""
+    """Everything that the manifests grant an account on objects, one by one."""
     return tuple(_grants())
 
 
@@ -72,7 +72,7 @@ def _grants() -> Iterator[Grant]:
     for binding in bindings:
         (subject,), namespace = binding["subjects"], binding["metadata"].get("namespace", "")
         for rule in _role(binding["roleRef"]["kind"], binding["roleRef"]["name"], namespace)["rules"]:
-            for group in rule["apiGroups"]:
+            for group in rule.get("apiGroups", ()):
                 for resource in rule["resources"]:
                     for verb in rule["verbs"]:
                         only = (rule.get("resourceNames") or [""])[0]

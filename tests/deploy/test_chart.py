@@ -67,6 +67,7 @@ GIVEN: dict[str, dict[str, Any]] = {
         "networkPolicy": {"enabled": False},
         "rbac": {"preemption": False, "volumes": False, "podGroups": False},
     },
+    "pages without tokens": {"configuration": {"endpoints": {"authentication": "None", "debug": False}}},
     "namespaces of their own": {
         "configuration": {
             "policies": {"namespace": "team-policies"},
@@ -126,7 +127,11 @@ def test_accounts_selectors_and_references_lead_to_what_the_release_has(given: s
     accounts = of_kind("ServiceAccount", items)
     deployments = of_kind("Deployment", items).values()
     pods = [one["spec"]["template"] for one in deployments]
-    assert {pod["spec"]["serviceAccountName"] for pod in pods} == set(accounts)
+    (config,) = (one for name, one in of_kind("ConfigMap", items).items() if name == "rel-configuration")
+    lease = read(config["data"]["config.yaml"], "config.yaml").lease
+    assert lease is not None
+    reader = f"{lease.name}-reader"
+    assert {pod["spec"]["serviceAccountName"] for pod in pods} | {reader} == set(accounts)
     for kind in ("ClusterRole", "Role"):
         for binding in of_kind(f"{kind}Binding", items).values():
             assert binding["roleRef"]["name"] in of_kind(kind, items)
@@ -197,7 +202,9 @@ def test_a_network_policy_says_of_every_pod_who_calls_it() -> None:
     assert set(found) == set(of_kind("Deployment", items))
     assert {name for name, one in found.items() if "ingress" not in one["spec"]} == {"rel-annotator", "rel-rewards"}
     monitoring = VALUES["networkPolicy"]["from"]
-    assert found["rel"]["spec"]["ingress"][0]["from"] == monitoring
+    assert "from" not in found["rel"]["spec"]["ingress"][0], "the API server's proxy has no label; tokens are asked for"
+    unasked = of_kind("NetworkPolicy", rendered("pages without tokens"))["rel"]
+    assert unasked["spec"]["ingress"][0]["from"] == monitoring
     assert found["rel-extender"]["spec"]["ingress"][0]["from"] == [*EVERYTHING["extender"]["from"], *monitoring]
     assert "from" not in found["rel-webhook"]["spec"]["ingress"][0], "the API server has no label"
 
@@ -234,6 +241,7 @@ def test_the_rights_are_those_of_the_manifests_with_the_releases_names() -> None
     for name, there in (
         ("rel-policies", ("policyengine", "policyengine-policies")),
         ("rel-lease", ("policyengine", "kube-system")),
+        ("rel-user", ("policyengine-user", "kube-system")),
         ("rel-rewards", ("policyengine-rewards", "kube-system")),
         ("rel-webhook", ("policyengine-webhook", "kube-system")),
     ):

@@ -107,6 +107,11 @@ spec:
           ports:
             - {{ toYaml . | nindent 14 | trim }}
           {{- end }}
+          {{- if not .part }}
+          env:
+            - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+            - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+          {{- end }}
           {{- with .probes }}
           {{- toYaml . | nindent 10 }}
           {{- end }}
@@ -181,7 +186,8 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* A role and who has it: root, part, name (of the role), rules, and namespace, without which it is a ClusterRole. */}}
+{{/* A role and who has it: root, part, name (of the role), rules, and namespace, without which it is a ClusterRole; account,
+without which it is the part's; unbound, where nobody has it. */}}
 {{- define "policyengine.role" -}}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}
 {{- $labels := include "policyengine.selector" . }}
@@ -197,6 +203,7 @@ metadata:
     {{- $labels | nindent 4 }}
 rules:
   {{- toYaml .rules | nindent 2 }}
+{{- if not .unbound }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}Binding
@@ -213,8 +220,9 @@ roleRef:
   name: {{ .name }}
 subjects:
   - kind: ServiceAccount
-    name: {{ include "policyengine.name" . }}
+    name: {{ .account | default (include "policyengine.name" .) }}
     namespace: {{ .root.Release.Namespace }}
+{{- end }}
 {{- end }}
 
 {{- define "policyengine.account" -}}

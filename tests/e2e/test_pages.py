@@ -1,0 +1,152 @@
+"""What `deploy/` installs answers: `kubectl policyengine` comes to the pod through a real API server's proxy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from policyengine.simulator.sandbox import write_kubeconfig
+from tests.commands.process import Ended, kubectl_policyengine
+from tests.deploy.manifests import DEPLOY, documents
+from tests.e2e.cluster import Kubectl, pod, policy_map, scheduler, served
+
+POD = "policyengine-7d9f"
+ROLE = "policyengine-user"
+HELD = 'policy "crew" { scheduler "policy-scheduler" gang "g" when true { by: pod.labels[?"crew"].orValue("") min: 3 } }'
+
+
+def own_address() -> str:
+    """An address of this machine's that is no loopback: the proxy goes to no other. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        found: str = probe.getsockname()[0]
+        return found
+
+
+@dataclass
+class Installed:
+    admin: Kubectl
+    jane: Path
+    """The kubeconfig of somebody without any right."""
+    process: subprocess.Popen[str]
+
+    def ask(self, *arguments: str) -> Ended:
+        return kubectl_policyengine(*arguments, "--kubeconfig", self.jane)
+
+    def until(self, told: str, *arguments: str) -> Ended:
+        """Ask until that is told: what RBAC allows it takes a moment to know."""
+        for _ in range(200):
+            ended = self.ask(*arguments)
+            if told in ended.out + ended.err:
+                return ended
+        raise AssertionError(ended)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """The rights and the configuration of `deploy/base`, a scheduler with them, and the pod that it runs in."""
+    folder, address = tmp_path_factory.mktemp("installed"), own_address()
+    [configuration] = documents(DEPLOY / "base" / "configuration.yaml")
+    (folder / "config.yaml").write_text(configuration["data"]["config.yaml"])
+    with served("envtest", folder) as kubeconfig, pytest.MonkeyPatch.context() as environment:
+        admin = Kubectl(kubeconfig, "kube-system")
+        container = {"name": "policyengine", "image": "policyengine"}
+        admin.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD}, "spec": {"containers": [container]}})
+        status = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}})
+        admin("patch", "pod", POD, "--subresource=status", "-p", status)
+        admin("create", "serviceaccount", "jane")
+        theirs: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+        theirs["users"][0]["user"] = {"token": admin("create", "token", "jane").strip()}
+        write_kubeconfig(folder / "jane.kubeconfig", theirs)
+        environment.setenv("POD_NAME", POD)
+        environment.setenv("POD_NAMESPACE", "kube-system")
+        given = ("--config", str(folder / "config.yaml"), f"--listen={address}:0")
+        with scheduler(kubeconfig, *given) as process:
+            yield Installed(admin, folder / "jane.kubeconfig", process)
+
+
+def bind(installed: Installed) -> None:
+    jane = "--serviceaccount=kube-system:jane"
+    installed.admin("create", "clusterrolebinding", "jane", f"--clusterrole={ROLE}", jane, check=False)
+    installed.admin("create", "rolebinding", "jane", f"--role={ROLE}", jane, check=False)
+
+
+def unbind(installed: Installed) -> None:
+    installed.admin("delete", "clusterrolebinding,rolebinding", "jane", "--ignore-not-found", check=False)
+    installed.until("cannot be looked up", "status")
+
+
+def test_without_the_roles_one_sentence_says_which_they_are(installed: Installed) -> None:
+    unbind(installed)
+    ended = installed.ask("status")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert 'cannot list resource "leases"' in ended.err
+    assert ended.err.endswith(f"have the ClusterRole and the Role `{ROLE}` bound to you\n")
+    jane = "--serviceaccount=kube-system:jane"
+    installed.admin("create", "clusterrolebinding", "jane", f"--clusterrole={ROLE}", jane)
+    ended = installed.until("cannot be reached by you", "status")
+    assert ended.code == 2
+    assert 'cannot create resource "serviceaccounts/token"' in ended.err and ROLE in ended.err
+
+
+def test_with_them_every_page_comes(installed: Installed) -> None:
+    bind(installed)
+    installed.admin.apply(policy_map("crew", HELD))
+    installed.until("ConfigMap policyengine-policies/crew", "status")
+    installed.admin("apply", "-n", "default", "-f", "-", stdin=json.dumps(pod("one", crew="a")))
+    shown = installed.until("default/one", "queue")
+    assert "gang g: 1 of 3 members exist" in shown.out
+    assert installed.ask("-n", "default", "why", "one").out.startswith("default/one  held; policy crew ")
+    assert installed.ask("quota").out == "no policy has a quota\n"
+    assert installed.ask("rollout").out == "no policy is tried\n"
+    (page,) = json.loads(installed.ask("status", "-o", "json").out)
+    lease = installed.admin("get", "lease", "policyengine", "-o", "jsonpath={.spec.holderIdentity}")
+    assert page["servedBy"] == {"identity": lease, "leads": True}
+
+
+def test_a_token_of_the_reader_opens_no_page_that_costs_much_and_a_persons_own_opens_none(installed: Installed) -> None:
+    bind(installed)
+    installed.until("leader", "status")
+    said = installed.admin(
+        "get", "lease", "policyengine", "-o", r"jsonpath={.metadata.annotations.policyengine\.io/pages}"
+    )
+    namespace, _, where = said.partition("/")
+    assert (namespace, where.rpartition(":")[0]) == ("kube-system", f"https:{POD}")
+    proxy = f"/api/v1/namespaces/{namespace}/pods/{where}/proxy"
+    assert "You must be logged in" in installed.admin("get", "--raw", f"{proxy}/debug/queue", check=False)
+    assert installed.admin("get", "--raw", f"{proxy}/livez") == "ok"
+    server = yaml.safe_load(installed.jane.read_text())["clusters"][0]["cluster"]["server"]
+    mine = yaml.safe_load(installed.admin.kubeconfig.read_text())["users"][0]["user"]["token"]
+    theirs = installed.admin("create", "token", "policyengine-reader", "--audience=policyengine").strip()
+    for token, path, answer in (
+        (theirs, "/debug/queue", '"count"'),
+        (theirs, "/debug/cache", "may not get `/debug/cache`"),
+        (theirs, "/debug/cache/compare", "may not get"),
+        (theirs, "/metrics", "may not get `/metrics`"),
+        (mine, "/debug/queue", "the token is not known"),
+    ):
+        command = ["curl", "-sk", "-H", f"Authorization: Bearer {mine}"]
+        sent = [*command, "-H", f"Policyengine-Authorization: Bearer {token}", f"{server}{proxy}{path}"]
+        assert answer in subprocess.run(sent, capture_output=True, text=True, timeout=30, check=True).stdout
+
+
+def test_a_scheduler_that_died_is_said_to_be_unreachable(installed: Installed) -> None:
+    bind(installed)
+    installed.until("leader", "status")
+    installed.process.kill()
+    installed.process.wait()
+    ended = installed.ask("status")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("error: the scheduler of lease `kube-system/policyengine` cannot be reached: ")
+    assert "connection refused" in ended.err
