@@ -1,5 +1,5 @@
-"""`policyengine explain`: what becomes of each pod that waits, and why; or, with `--alone`, what the policies say of
-each by itself; or, with `--live`, what has happened to one pod in the scheduler that runs."""
+"""`policyengine explain`: what the scheduler that runs says of the pods, and what becomes of each that waits, and why;
+or, with `--alone`, what the policies say of each by itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     default="http://127.0.0.1:10259",
     show_default=True,
     metavar="URL",
-    help="With --live: where that scheduler's endpoints are.",
+    help="With --live: where the endpoints of a scheduler without a Lease are.",
 )
 @file_option(
     "--certificate-authority",
@@ -72,11 +72,12 @@ def explain(
     authority: Path | None,
     server_name: str | None,
 ) -> None:
-    """What becomes of the pods that wait, and why: of NAME, or of all, in the queue's order.
+    """Why pods wait, or are where they are: NAME, or all that wait, in the queue's order.
 
-    All of them are played through the scheduler itself, on virtual time: schedulerName, gates, gangs, quotas, permits
-    and preemption count. Nothing is changed in the cluster. A name without namespace is one of the context's namespace;
-    in a file, of `default`.
+    A policyengine scheduler that runs in the cluster is asked: found by its Lease, through the API server. Without one,
+    and with --cluster, --policy or --now, all that wait are played through the scheduler itself, on virtual time:
+    schedulerName, gates, gangs, quotas, permits and preemption count. Nothing is changed in the cluster. A name without
+    namespace is one of the context's namespace; in a file, of `default`.
     """
     if live is not None:
         from policyengine.commands.explain_live import Endpoints, explain_live
@@ -90,11 +91,16 @@ def explain(
         return
     if cluster_path is not None and (kubeconfig or context):
         raise click.UsageError("give --cluster FILE, or --kubeconfig and --context of a cluster that is there")
-    given = _given(paths, params)
+    given, asked = _given(paths, params), pod if name is None else name
+    if cluster_path is None and given is None and not alone and now is None:
+        from policyengine.commands.explain_live import explain_running
+
+        if explain_running(asked, kubeconfig, context, output):
+            return
     cluster = _cluster(cluster_path, kubeconfig, context, given)
     for note in cluster.notes:
         click.echo(f"note: {escaped_lines(note)}", err=True)
-    entries = _alone(cluster, name or pod, now, given) if alone else _forecast(cluster, name or pod, now)
+    entries = _alone(cluster, asked, now, given) if alone else _forecast(cluster, asked, now)
     if output == "json":
         click.echo(json.dumps(entries, indent=2))
     else:

@@ -20,18 +20,20 @@ from rich.text import Text
 
 from policyengine import regular_file
 from policyengine.commands import running_scheduler
-from policyengine.commands.kubectl_tables import show_queue
+from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
-from policyengine.kube.config.credentials import AccessDenied, Unreachable
+from policyengine.kube.config.credentials import AccessDenied, Server, Unreachable
 from policyengine.kube.http.client import ConnectionFailed, Transport
-from policyengine.kube.scheduler_pages import UnknownPod, believe
+from policyengine.kube.scheduler_pages import NoScheduler, UnknownPod, believe
 
 TIMEOUT: Final = 10.0
 WIDE: Final = 400
 """Columns where the output is no terminal: no line is folded."""
 _SHOWN: Final = 12
+_REFUSED: Final = ("unschedulable", "backoff")
+"""Places of pods that a change may help."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -48,25 +50,61 @@ class Endpoints:
     """The name in their certificate; None: the address's."""
 
 
-def from_running(pod: str | None, kubeconfig: Path | None, context: str | None, output: str) -> bool:
-    """Print what the scheduler that runs in the kubeconfig's cluster knows of a pod, or of all that wait.
+def explain_running(name: str | None, kubeconfig: Path | None, context: str | None, output: str) -> bool:
+    """Print what the schedulers that run in a kubeconfig's cluster say of a pod, or of all that wait; of one that they
+    refuse also what would help, worked out from the cluster's objects.
 
-    False where it cannot be asked, or does not serve the pod: the cluster's objects are to answer then, and a line on
-    standard error says why. Raises `ConfigError`, and `UnusableInput` for what is no pod's name.
+    False where none runs, or it cannot be asked: then a line on standard error says why. Raises `ConfigError`, and
+    `UnusableInput` for what is no pod's name.
     """
     server = credentials.load(kubeconfig, context)
     try:
-        if pod is None:
-            show_queue(running_scheduler.pages(server, "/debug/queue"), None, output)
-            return True
-        timeline = running_scheduler.timeline(server, *named(pod, server.namespace or "default"))
+        if name is None:
+            pages = running_scheduler.pages(server, "/debug/queue")
+        else:
+            page = running_scheduler.timeline(server, *named(name, server.namespace or "default"))
+    except NoScheduler:
+        return False
     except (AccessDenied, Unreachable, UnknownPod) as error:
         click.echo(f"note: {escaped(str(error))}; what follows is worked out from the cluster's objects", err=True)
         return False
-    if timeline["policy"] is None:
-        return False
-    _print(timeline, output)
+    if name is not None:
+        _show_with_help(page, server, output)
+    elif output == "json":
+        click.echo(json.dumps([{"pod": key, "running": one} for key, one in once(pages).items()], indent=2))
+    else:
+        show_queue(pages, None, output)
     return True
+
+
+def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> None:
+    entry = _forecast(page, server) if page["place"] in _REFUSED else {}
+    if output == "json":
+        click.echo(json.dumps([{"pod": page["pod"], **entry, "running": page}], indent=2))
+        return
+    show(page)
+    if entry:
+        from policyengine.commands.explain_table import show_attempt
+
+        show_attempt({**escaped_values(entry), "message": ""}, Console(highlight=False))
+
+
+def _forecast(page: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
+    """The pod's entry of a forecast by the policy that refused it; empty where the cluster's objects have no such
+    policy, as where the scheduler was given a file, or where they may not be listed."""
+    from policyengine.clock import SystemClock
+    from policyengine.commands.explained_cluster import from_server
+    from policyengine.diagnosis.explain_forecast import explain_forecast
+
+    try:
+        cluster = from_server(server, None)
+    except (AccessDenied, Unreachable):
+        return {}
+    hashes = {profile.policy_hash for profile in cluster.profiles if profile.scheduler_name == page["schedulerName"]}
+    if page["policy"]["hash"] not in hashes or page["pod"] not in cluster.waiting:
+        return {}
+    (entry,) = explain_forecast(cluster.objects, cluster.profiles, SystemClock().now(), page["pod"])
+    return entry
 
 
 def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
@@ -79,7 +117,11 @@ def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
     """
     namespace, name = named(pod, "")
     connect = _connection(endpoints)
-    _print(asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{namespace}/{name}", pod)), output)
+    timeline = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{namespace}/{name}", pod))
+    if output == "json":
+        click.echo(json.dumps(timeline, indent=2))
+    else:
+        show(timeline)
 
 
 def named(pod: str, namespace: str) -> tuple[str, str]:
@@ -89,13 +131,6 @@ def named(pod: str, namespace: str) -> tuple[str, str]:
     if not all(map(_NAME.fullmatch, found)):
         raise UnusableInput(f"`{pod}` is not of the form {'[NAMESPACE/]' if namespace else 'NAMESPACE/'}NAME")
     return found
-
-
-def _print(timeline: Mapping[str, Any], output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(timeline, indent=2))
-    else:
-        show(timeline)
 
 
 def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
@@ -192,7 +227,8 @@ def _headline(timeline: Mapping[str, Any]) -> Text:
         line.append(f", nominated to {timeline['nominatedNode']}")
     policy = timeline["policy"]
     if policy is None:
-        return line.append("; no policy serves it")
+        served = ", ".join(timeline["served"]) or "no scheduler name at all"
+        return line.append(f"; its schedulerName is `{timeline['schedulerName']}`, and this scheduler serves {served}")
     tried = f"{timeline['attempts']} attempt{'s' * (timeline['attempts'] != 1)}"
     return line.append(f"; policy {policy['name']} {policy['hash'][:_SHOWN]}, {tried}")
 

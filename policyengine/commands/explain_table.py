@@ -42,10 +42,10 @@ def show_forecast(entries: Sequence[Entry], console: Console | None = None) -> N
         is_whole = "rejected" not in entry
         console.print(_fate(entry, entry["message"] if is_whole else ""), soft_wrap=True)
         if not is_whole:
-            _show_attempt(entry, console)
+            show_attempt(entry, console)
 
 
-def _show_attempt(entry: Entry, console: Console) -> None:
+def show_attempt(entry: Entry, console: Console) -> None:
     """Why, and what the last attempt weighed."""
     if entry["message"]:
         console.print(Text(f"  {entry['message']}", "dim"), soft_wrap=True)

@@ -126,13 +126,10 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
 def why(ctx: click.Context, pod: str, output: str) -> None:
     """Why a pod waits, or is where it is: as `policyengine explain`."""
     from policyengine.commands.explain import explain
-    from policyengine.commands.explain_live import from_running
 
     given = _flags(ctx)
     if given["namespace"] is not None and "/" not in pod:
         pod = f"{given['namespace']}/{pod}"
-    if from_running(pod, given["kubeconfig"], given["context"], output):
-        return
     named = [f"--{name}={given[name]}" for name in ("kubeconfig", "context") if given[name] is not None]
     explain.main([*named, "--output", output, "--", pod], prog_name=f"{PROGRAM} why", standalone_mode=False)
 

@@ -71,7 +71,7 @@ def show_queue(pages: Pages, namespace: str | None, output: str) -> None:
             pod["attempts"],
             pod["message"],
         )
-        for key, pod in _once(pages).items()
+        for key, pod in once(pages).items()
     ]
     console = _console()
     _print(console, ("POD", "SCHEDULER", "PLACE", "POSITION", "WAITS", "ATTEMPTS", "MESSAGE"), rows, "no pod waits")
@@ -80,7 +80,7 @@ def show_queue(pages: Pages, namespace: str | None, output: str) -> None:
         console.print(f"and {left} more")
 
 
-def _once(pages: Pages) -> dict[str, Mapping[str, Any]]:
+def once(pages: Pages) -> dict[str, Mapping[str, Any]]:
     """Each pod by the scheduler that serves it, where one does."""
     found: dict[str, Mapping[str, Any]] = {}
     for page in pages:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from enum import Enum
 
 from policyengine.cluster.kinds import NODES, PODS
@@ -30,6 +29,7 @@ from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.framework.profile import Profile
+from policyengine.language.suggestion import nearest_first
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial import LIMIT, Trial, TrialTooLong
@@ -237,6 +237,7 @@ def _moves(place: str) -> bool:
 
 def _told(trial: Trial, waiting: Mapping[str, Pod], now: float, is_complete: bool) -> Forecast:
     keys = {uid: pod.metadata.key for uid, pod in waiting.items()}
+    served = [profile.scheduler_name for profile in trial.state.profiles]
     victims: dict[str, list[str]] = {}
     evicted: dict[str, str] = {}
     for _, victim in trial.evictions:
@@ -264,7 +265,7 @@ def _told(trial: Trial, waiting: Mapping[str, Pod], now: float, is_complete: boo
                 after=bound_at[uid] - now if fate is Fate.BOUND and uid in bound_at else 0.0,
                 message="" if fate in (Fate.BOUND, Fate.UNSERVED, Fate.TERMINATING) else message,
                 victims=tuple(victims.get(uid, ())),
-                served=_nearest_first(scheduler_name, trial.state.profiles) if fate is Fate.UNSERVED else (),
+                served=nearest_first(scheduler_name, served) if fate is Fate.UNSERVED else (),
                 attempts=attempts[uid],
                 nominated="" if pod is None or node else pod.nominated_node_name,
             )
@@ -289,9 +290,3 @@ def _fate(trial: Trial, uid: str) -> Fate:
     if uid not in trial.cluster.pods:
         return Fate.EVICTED
     return _FATES.get(trial.state.place(uid), Fate.UNSCHEDULABLE)
-
-
-def _nearest_first(name: str, profiles: Iterable[Profile]) -> tuple[str, ...]:
-    """The names that are served, by how much of them is the given one, then by the alphabet."""
-    served = [profile.scheduler_name for profile in profiles]
-    return tuple(sorted(served, key=lambda one: (-SequenceMatcher(None, name, one).ratio(), one)))

@@ -79,7 +79,7 @@ class _Leases(msgspec.Struct):
 
 
 class NoScheduler(Unreachable):
-    """No scheduler runs in the cluster, as far as its Leases say."""
+    """No Lease says that a scheduler runs in the cluster."""
 
 
 class UnknownPod(LookupError):
@@ -115,7 +115,7 @@ async def find(client: Client, now: float) -> list[RunningScheduler]:
     Raises:
         NoScheduler: there is none.
         AccessDenied: Leases may not be listed.
-        Unreachable: the API server does not answer.
+        Unreachable: the API server does not answer, or every Lease has run out.
     """
     leases = [one for one in await _leases(client) if one.spec.holder]
     found = [one.running() for one in leases if now <= one.expires() + SKEW]
@@ -124,7 +124,7 @@ async def find(client: Client, now: float) -> list[RunningScheduler]:
     if leases:
         last = max(leases, key=_Lease.expires)
         ago = f"ran out {now - last.expires():.0f} s ago" if last.spec.renewed else "was never renewed"
-        raise NoScheduler(f"no scheduler runs: the lease of `{last.spec.holder}` {ago}; is its pod up?")
+        raise Unreachable(f"no scheduler runs: the lease of `{last.spec.holder}` {ago}; is its pod up?")
     raise NoScheduler("no scheduler runs: no Lease says that one leads (one without leader election has none)")
 
 

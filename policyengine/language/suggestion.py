@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
@@ -20,6 +21,11 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         if distance <= allowed and (best is None or distance < best[0]):
             best = distance, candidate
     return best[1] if best else None
+
+
+def nearest_first(word: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known words by how much of them is the one given, then by the alphabet."""
+    return tuple(sorted(known, key=lambda one: (-SequenceMatcher(None, word, one).ratio(), one)))
 
 
 def _distance(a: str, b: str, limit: int) -> int:

@@ -126,7 +126,11 @@ class SchedulerState:
         return active.shares() if isinstance(active, FairPods) else {}
 
     def last_message(self, uid: str) -> str:
-        """What was last said of why the pod waits; empty where nothing was."""
+        """What was last said of why the pod waits, of a held one how far its gang is now; empty where nothing was."""
+        for served in self._core.profiles.values():
+            queued, gang = served.queue.get(uid), served.queue.gang_of(uid)
+            if queued is not None and queued.place is Place.HELD and gang is not None:
+                return gang.message
         return self._core.timeline.last_message(uid)
 
     @property

@@ -17,6 +17,7 @@ from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import Client
+from policyengine.language.suggestion import nearest_first
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 
@@ -128,12 +129,13 @@ async def _all(client: Client, resource: Kind[Any]) -> list[Any]:
 
 
 def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, Any]:
-    """`{pod, uid, place, position, queue, node, nominatedNode, policy, attempts, message, story}`, plain values only.
+    """`{pod, uid, schedulerName, place, position, queue, node, nominatedNode, policy, served, attempts, message,
+    story}`, plain values only.
 
     `place` is that of `SchedulerState.place`; `position` counts the active pods of its queue that come before it, null
     where it is not active; `queue` counts the pods in each place of that queue; `policy` is `{name, hash, scheduler}`,
-    null where none serves the pod; `attempts` are those that the timeline holds. `story` is the timeline: lines
-    `{at, what, …}`, oldest first; `at` is RFC 3339.
+    null where none serves the pod; `served` are the scheduler names that are, the nearest first; `attempts` are those
+    that the timeline holds. `story` is the timeline: lines `{at, what, …}`, oldest first; `at` is RFC 3339.
 
     Raises:
         KeyError: no pod of this name is pending, reserved or bound, as far as the scheduler knows.
@@ -146,6 +148,7 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
     return {
         "pod": pod.key,
         "uid": pod.uid,
+        "schedulerName": pod.scheduler_name,
         "place": state.place(pod.uid),
         "position": state.queue_position(pod.uid),
         "queue": state.pending_counts(pod.scheduler_name),
@@ -154,6 +157,7 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
         "policy": None
         if profile is None
         else {"name": profile.name, "hash": profile.policy_hash, "scheduler": profile.scheduler_name},
+        "served": list(nearest_first(pod.scheduler_name, (one.scheduler_name for one in state.profiles))),
         "attempts": max((line.details["attempt"] for line in lines if line.what == "attempted"), default=0),
         "message": "" if pod.node_name else state.last_message(pod.uid),
         "story": [_line(line) for line in lines],

@@ -139,7 +139,8 @@ def test_why_is_asked_of_the_scheduler_in_the_namespace_that_is_named_or_meant(k
         shown = kubectl_policyengine(*given)
         assert shown.code == 0, shown.err
         assert shown.out.startswith("default/big  unschedulable; policy teams ")
-    assert json.loads(kubectl_policyengine("why", "small", "-o", "json", *flags).out)["node"].startswith("node-")
+    (one,) = json.loads(kubectl_policyengine("why", "small", "-o", "json", *flags).out)
+    assert one["pod"] == "default/small" and one["running"]["node"].startswith("node-")
 
 
 def test_what_is_no_pods_name_is_said_to_be_none(kubeconfig: Path) -> None:

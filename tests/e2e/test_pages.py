@@ -20,7 +20,7 @@ from tests.e2e.cluster import Kubectl, pod, policy_map, scheduler, served
 
 POD = "policyengine-7d9f"
 ROLE = "policyengine-user"
-HELD = 'policy "crew" { scheduler "policy-scheduler" gang "g" when true { by: pod.labels[?"crew"].orValue("") min: 3 } }'
+HELD = 'policy "crew" { scheduler "policy-scheduler" gang "g" when true { key: "crew" min: 3 timeout: 60s } }'
 
 
 def own_address() -> str:

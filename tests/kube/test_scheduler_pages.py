@@ -206,8 +206,9 @@ async def test_who_holds_a_lease_runs_and_clocks_may_differ_by_a_minute() -> Non
     ],
 )
 async def test_where_none_runs_that_is_said(leases: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(NoScheduler, match=told):
+    with pytest.raises(Unreachable, match=told) as caught:
         await seen(*leases)
+    assert isinstance(caught.value, NoScheduler) is (not leases or not leases[0]["spec"]["holderIdentity"])
 
 
 class Saying:

@@ -145,3 +145,10 @@ def test_lists_are_cut(monkeypatch: Any) -> None:
     driver.see(*(pod(f"p{number}") for number in range(5)))
     found = debug.queue(driver.state)
     assert (len(found["pods"]), found["count"]) == (3, 5)
+
+
+def test_a_held_pod_tells_how_far_its_gang_is_now() -> None:
+    driver = driven('gang "crew" when true { key: "crew" min: 3 timeout: 60s }')
+    driver.see(pod("a"), pod("b"))
+    for page in (debug.queue(driver.state)["pods"]["default/a"], debug.pod_timeline(driver.state, "default", "a")):
+        assert page["message"] == "gang crew: 2 of 3 members exist"
