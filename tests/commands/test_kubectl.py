@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from itertools import pairwise
@@ -79,11 +80,12 @@ def table(text: str, first: str) -> list[list[str]]:
 
 
 def until(kubeconfig: Path, command: str, told: str) -> str:
-    for _ in range(100):
+    for _ in range(300):
         ended = kubectl_policyengine(command, "--kubeconfig", kubeconfig)
         assert ended.code == 0, ended.err
         if told in ended.out:
             return ended.out
+        time.sleep(0.2)
     raise AssertionError(ended.out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Installed:
             ended = self.ask(*arguments)
             if told in ended.out + ended.err:
                 return ended
+            time.sleep(0.2)
         raise AssertionError(ended)
 
 
