@@ -64,7 +64,7 @@ def nearest(rows: Rows, name_hash: NDArray[np.uint64], pod_uid: str) -> int:
 class BestNodes:
     """The nodes with the highest total, kept while single totals change."""
 
-    __slots__ = ("_count", "_highest", "_marked", "_place_of", "ring")
+    __slots__ = ("_highest", "_marked", "_place_of", "count", "ring")
 
     def __init__(self, ring: Ring, totals: NDArray[np.int64]) -> None:
         self.ring = ring
@@ -73,25 +73,37 @@ class BestNodes:
         tied = totals == self._highest
         self._marked = bytearray(tied[ring.order].tobytes())
         """1 by place on the ring."""
-        self._count = int(np.count_nonzero(tied))
+        self.count = int(np.count_nonzero(tied))
+        """How many there are."""
 
     def put(self, row: int, total: int) -> None:
         """The total of one row."""
         if total > self._highest:
             self._highest = total
             self._marked = bytearray(len(self._marked))
-            self._count = 0
+            self.count = 0
         place, is_best = self._place_of[row], total == self._highest
         if is_best != self._marked[place]:
             self._marked[place] = is_best
-            self._count += 1 if is_best else -1
+            self.count += 1 if is_best else -1
 
     @property
     def are_known(self) -> bool:
         """Whether any is left; else the whole total has to be looked at."""
-        return self._count > 0
+        return self.count > 0
 
     def next(self, pod_uid: str) -> int:
         """The row of the next one after the pod's UID."""
         place = self._marked.find(1, self.ring.start(pod_uid))
         return self.ring.order.item(place if place >= 0 else self._marked.find(1))
+
+    def with_others(self, row: int, most: int) -> list[int]:
+        """The row of one of them, then others, `most` in all, of at least as many: always the first ones on the ring,
+        whose scores are read fast since they were read before."""
+        found, place, find, row_at = [row], -1, self._marked.find, self.ring.order.item
+        while len(found) < most:
+            place = find(1, place + 1)
+            other = row_at(place)
+            if other != row:
+                found.append(other)
+        return found

@@ -34,7 +34,7 @@ from policyengine.framework.column import PluginColumn, filter_columns, score_co
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
-from policyengine.framework.scoring import NodeScores, PluginScores
+from policyengine.framework.scoring import ONLY, Choice, NodeScores, PluginScores
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status
 from policyengine.framework.total import FeasibleNodes, TotalScores
 
@@ -107,30 +107,30 @@ class Evaluator:
                 shares.append(PluginScores(column.plugin, weight, scores))
         return NodeScores(rows, tuple(shares), snapshot.nodes.name_hash)
 
-    def select_node(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
-        """The row that the pod takes: of the nodes that `filter` finds feasible the one that `score` finds best. None
+    def select_node(self, pod: PodInfo, snapshot: Snapshot) -> Choice | None:
+        """The node that the pod takes: of those that `filter` finds feasible the one that `score` finds best. None
         where no node is feasible. A node that is the only one is not scored."""
         if self._refusal(pod, snapshot) is not None:
             return None
-        changes = self._changes_up_to(snapshot)
+        changes, names = self._changes_up_to(snapshot), snapshot.nodes.names
         total = self._total(pod)
         feasible = total.feasible
         if not feasible.update(pod, changes):
             return None
         if feasible.count == 1:
-            return feasible.rows.item(0)
+            return Choice(ONLY, changes.n, 1, feasible.refusers(), (names[feasible.rows.item(0)],))
         total.update(pod, changes)
-        return total.best(self._the_ring(), pod.uid)
+        return total.choose(self._the_ring(), pod.uid, names)
 
-    def select_among(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
-        """The row that the pod takes of the feasible ones of `diagnosis`, which must stem from this snapshot as it is
+    def select_among(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> Choice:
+        """The node that the pod takes of the feasible ones of `diagnosis`, which must stem from this snapshot as it is
         now. ValueError where there is none."""
         changes, feasible = self._changes_up_to(snapshot), self._total(pod).feasible
         if feasible.update(pod, changes) and feasible.count == len(diagnosis.feasible):
-            row = self.select_node(pod, snapshot)
-            assert row is not None
-            return row
-        return self.score(pod, snapshot, diagnosis).best(pod.uid)
+            choice = self.select_node(pod, snapshot)
+            assert choice is not None
+            return choice
+        return self.score(pod, snapshot, diagnosis).choose(pod.uid, diagnosis, snapshot.nodes.names)
 
     def filters_asked(self, pod: PodInfo, snapshot: Snapshot) -> list[tuple[FilterPlugin, PluginColumn]]:
         """The filters that have something to say of the pod, in order, each with its column; those skipped, or

@@ -43,6 +43,16 @@ class Diagnosis:
         self.pre_filter = pre_filter
         """The refusal of the pod as a whole, or None."""
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes were asked about."""
+        return len(self._names)
+
+    @property
+    def refused(self) -> tuple[tuple[str, int], ...]:
+        """(plugin, nodes that it refuses), whether or not another one refuses them too."""
+        return tuple([(verdict.plugin, int(np.count_nonzero(verdict.refused))) for verdict in self._verdicts])
+
     def refusal(self, row: int) -> Status:
         """Why the node in `row` is refused, signed by the plugin; SUCCESS where it is feasible."""
         if self.pre_filter is not None:

@@ -29,6 +29,8 @@ class PostFilterResult:
     """The node on which room is made; "" ends an earlier nomination, None leaves it as it is."""
     victims: tuple[PodInfo, ...] = ()
     """Who has to go for it, in order."""
+    why: str = ""
+    """Why this node, and so these victims, for people; empty where nothing was chosen."""
 
 
 @runtime_checkable
@@ -91,7 +93,7 @@ def run_post_filters(
         result = plugin.post_filter(pod, diagnosis, evaluator, view)
         status = result.status
         if status.code is not Code.UNSCHEDULABLE:
-            return PostFilterResult(status.by(plugin.name), result.nominated_node_name, result.victims)
+            return PostFilterResult(status.by(plugin.name), result.nominated_node_name, result.victims, result.why)
         if result.nominated_node_name is not None:
             nominated = result.nominated_node_name
         first = first or plugin.name

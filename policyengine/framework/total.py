@@ -10,8 +10,9 @@ changed in it. `values` are patched in place; whoever keeps them beyond the deci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +21,13 @@ from policyengine.framework.best_nodes import BestNodes, Ring
 from policyengine.framework.changes import FEW, ChangeLog, Changes, Reader
 from policyengine.framework.column import PluginColumn
 from policyengine.framework.plugin import NormalizedScorePlugin, Scores
+from policyengine.framework.scoring import INFEASIBLE, SCORED, SHOWN, Choice, leaders
 from policyengine.framework.status import Code, Rows, Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 Mask = NDArray[np.bool_]
-INFEASIBLE: Final = int(np.iinfo(np.int64).min)
-"""The total of a node that is not feasible."""
 
 
 class FeasibleNodes:
@@ -41,6 +41,8 @@ class FeasibleNodes:
         """The refusal of the pod as a whole; `mask` says nothing then."""
         self.narrowed: list[tuple[str, frozenset[str]]] = []
         """The `narrowings` of the mask."""
+        self._outside = 0
+        """How many nodes they leave out."""
         self.mask: Mask = np.zeros(0, dtype=np.bool_)
         self.count = 0
         """How many nodes are feasible."""
@@ -83,6 +85,11 @@ class FeasibleNodes:
         """The columns that refuse a row."""
         return [column for column in self.columns if column.refused and column.status.code is Code.SUCCESS]
 
+    def refusers(self) -> tuple[tuple[str, int], ...]:
+        """(plugin, nodes that it refuses), as `Diagnosis.refused` has it."""
+        found = tuple([(column.plugin, column.refused) for column in self.verdicts])
+        return ((min(plugin for plugin, _ in self.narrowed), self._outside), *found) if self.narrowed else found
+
     def narrowings(self) -> list[tuple[str, frozenset[str]]]:
         """(plugin, the only nodes that its PreFilter left), by the columns as they are."""
         return [
@@ -104,6 +111,7 @@ class FeasibleNodes:
             named = np.zeros(changes.n, dtype=np.bool_)
             named[[table.row_of[name] for name in left if name in table.row_of]] = True
             mask &= named
+            self._outside = changes.n - int(np.count_nonzero(named))
         self.mask, self._rows = mask, None
         self.count = int(np.count_nonzero(mask))
         self.log.note(None)
@@ -176,6 +184,12 @@ def _share(column: PluginColumn, feasible: FeasibleNodes) -> PluginColumn | Norm
     return column if plugin is None else NormalizedScores(column, plugin, feasible)
 
 
+@lru_cache(256)
+def _one_object(shares: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """The same for equal ones, since every choice keeps one."""
+    return shares
+
+
 class TotalScores:
     """The sum of the weighted scores of each feasible node, for the pods of one signature."""
 
@@ -186,6 +200,11 @@ class TotalScores:
         self._shares = [(_share(column, feasible), weight) for column, weight in columns]
         self.values: Scores = np.zeros(0, dtype=np.int64)
         """`int64[nodes]`, `INFEASIBLE` for those that are not."""
+        self._all = _one_object(tuple([(column.plugin, weight) for column, weight in columns]))
+        self._said = self._all
+        """(plugin, weight), of those that have something to say."""
+        self._items: list[Callable[[int], int]] = []
+        """Row -> score, of each of them."""
         self._reader = Reader([feasible.log, *[scores.log for scores, _ in self._shares]])
         self._best: BestNodes | None = None
         self._is_kept = False
@@ -201,17 +220,30 @@ class TotalScores:
         elif len(changed):
             self._patch(changed)
 
-    def best(self, ring: Ring, pod_uid: str) -> int:
-        """The row that the pod takes."""
-        if self._best is None or self._best.ring is not ring:
-            if not self._is_kept:
-                return ring.next_best(self.values, pod_uid)
-            self._best = BestNodes(ring, self.values)
-        return self._best.next(pod_uid)
+    def choose(self, ring: Ring, pod_uid: str, names: Sequence[str]) -> Choice:
+        """The node that the pod takes, of several."""
+        values, count, best = self.values, self.feasible.count, self._best
+        if self._is_kept and (best is None or best.ring is not ring):
+            best = self._best = BestNodes(ring, values)
+        row = ring.next_best(values, pod_uid) if best is None else best.next(pod_uid)
+        many = best is not None and best.count >= SHOWN
+        rows = best.with_others(row, SHOWN) if best is not None and many else leaders(values, row, count)
+        refused = () if count == len(values) else self.feasible.refusers()
+        scores = tuple([item(row) for row in rows for item in self._items])
+        return Choice(SCORED, len(values), count, refused, tuple([names[row] for row in rows]), self._said, scores)
 
     def _counted(self) -> list[tuple[Scores, int]]:
         """The scores of the plugins that have something to say, with their weights."""
-        return [(scores.values, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
+        found = [(scores.values, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
+        self._items = [values.item for values, _ in found]
+        if len(found) == len(self._all):
+            self._said = self._all
+        else:
+            shares = zip(self._all, self._shares, strict=True)
+            self._said = _one_object(
+                tuple([said for said, (scores, _) in shares if scores.status.code is Code.SUCCESS])
+            )
+        return found
 
     def _compute(self, n: int) -> None:
         (values, weight), *more = self._counted() or [(np.zeros(n, dtype=np.int64), 1)]

@@ -167,8 +167,8 @@ class _Answer:
 
     runtime: ProfileRuntime
     diagnosis: Diagnosis
-    row: int | None
-    """The node that it takes."""
+    node: str
+    """The one that it takes; "" for none."""
 
 
 def compare(
@@ -190,7 +190,8 @@ def compare(
 def _ask(core: Core, pod: PodInfo, runtime: ProfileRuntime, snapshot: Snapshot) -> _Answer:
     diagnosis = find_feasible(core, runtime, pod)
     found = len(diagnosis.feasible) > 0
-    return _Answer(runtime, diagnosis, select_node(runtime.evaluator, pod, snapshot, diagnosis) if found else None)
+    node = select_node(runtime.evaluator, pod, snapshot, diagnosis).node if found else ""
+    return _Answer(runtime, diagnosis, node)
 
 
 def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> Difference:
@@ -199,12 +200,12 @@ def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer
     rules: set[str] = set()
     if not same_feasible:
         rules |= _refusers(theirs.diagnosis, np.setdiff1d(a, b)) | _refusers(ours.diagnosis, np.setdiff1d(b, a))
-    if ours.row != theirs.row and ours.row is not None and theirs.row is not None:
+    if ours.node != theirs.node and ours.node and theirs.node:
         rules |= _scorers(pod, snapshot, ours, theirs)
     return Difference(
         pod.key,
-        _name(snapshot, ours.row),
-        _name(snapshot, theirs.row),
+        ours.node,
+        theirs.node,
         (len(a), len(b)),
         same_feasible,
         tuple(sorted(rules)),
@@ -220,19 +221,15 @@ def _refusers(diagnosis: Diagnosis, rows: Rows) -> set[str]:
 
 def _scorers(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> set[str]:
     """The plugins that set the two chosen nodes apart in one policy otherwise than in the other."""
-    one, other = _margins(pod, snapshot, ours, theirs.row), _margins(pod, snapshot, theirs, ours.row)
+    one, other = _margins(pod, snapshot, ours, theirs.node), _margins(pod, snapshot, theirs, ours.node)
     return {name for name in one.keys() | other.keys() if one.get(name, 0) != -other.get(name, 0)}
 
 
-def _margins(pod: PodInfo, snapshot: Snapshot, answer: _Answer, instead: int | None) -> dict[str, int]:
+def _margins(pod: PodInfo, snapshot: Snapshot, answer: _Answer, instead: str) -> dict[str, int]:
     """By how much each plugin prefers the node taken to the other one; none where that is not feasible."""
-    rows = answer.diagnosis.feasible
-    if answer.row is None or instead is None or instead not in rows:
+    row_of = snapshot.nodes.row_of
+    if row_of[instead] not in answer.diagnosis.feasible:
         return {}
     node_scores = answer.runtime.evaluator.score(pod, snapshot, answer.diagnosis)
-    taken, left = np.searchsorted(node_scores.rows, (answer.row, instead)).tolist()
+    taken, left = np.searchsorted(node_scores.rows, (row_of[answer.node], row_of[instead])).tolist()
     return {name: int(scores[taken]) - int(scores[left]) for name, scores in node_scores.per_plugin.items()}
-
-
-def _name(snapshot: Snapshot, row: int | None) -> str:
-    return "" if row is None else snapshot.nodes.names[row]

@@ -41,6 +41,7 @@ import numpy as np
 
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.post_filter import PostFilterResult
+from policyengine.framework.scoring import Choice
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
@@ -129,8 +130,8 @@ def filter_again(core: Core, served: ServedProfile, queued: QueuedPod, message: 
 
 def select_node_with(
     core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diagnosis, scores: Mapping[str, int]
-) -> int:
-    """The row of the node to take: as `select_node`, with the extenders' weighted scores added."""
+) -> Choice:
+    """The node to take: as `select_node`, with the extenders' weighted scores added."""
     snapshot = core.view.snapshot()
     evaluator, pod = served.runtime.evaluator, queued.pod
     if not scores or len(diagnosis.feasible) == 1 or pod.nominated_node_name:
@@ -138,7 +139,7 @@ def select_node_with(
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     more = np.array([scores.get(names[row], 0) for row in node_scores.rows.tolist()], dtype=np.int64)
-    return replace(node_scores, more=more).best(pod.uid)
+    return replace(node_scores, more=more).choose(pod.uid, diagnosis, names)
 
 
 def ask_about_victims(

@@ -28,6 +28,7 @@ from policyengine.scheduler.extender import Extender, Question
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod
+from policyengine.scheduler.recent_placements import Placement, RecentPlacements
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided
@@ -106,6 +107,7 @@ class Core:
         self.compared: Decided | None = None
         """The decision just compared; how long that took is to be told."""
         self.timeline = PodTimelines()
+        self.placements = RecentPlacements()
         self.is_synced = False
         self.now = 0.0
         self.actions: list[Action] = []
@@ -138,6 +140,13 @@ class Core:
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
+        queued, profile = held.queued, held.runtime.profile
+        self.placements.note(
+            pod.uid,
+            Placement(
+                self.now, queued.since, queued.attempts, profile.name, profile.policy_hash, held.choice, queued.room
+            ),
+        )
 
     def waits_no_more(self, uid: str) -> None:
         """No room is made for the pod any more."""

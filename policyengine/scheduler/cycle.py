@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from policyengine.framework.filtering import NO_NODES, Diagnosis
+from policyengine.framework.scoring import Choice
 from policyengine.scheduler import consult
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import Core, failed_with
@@ -94,23 +95,23 @@ def _answered(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Quest
     return None
 
 
-def _attempt(core: Core, served: ServedProfile, queued: QueuedPod, select: Callable[[], int | None]) -> None:
-    """Place the pod on the row that `select` finds; None: it was refused, or its extenders are asked. Rule 3."""
+def _attempt(core: Core, served: ServedProfile, queued: QueuedPod, select: Callable[[], Choice | None]) -> None:
+    """Place the pod on the node that `select` finds; None: it was refused, or its extenders are asked. Rule 3."""
     try:
-        row = select()
+        choice = select()
     except Exception as failure:
         core.fail(served, queued, SCHEDULER_ERROR, failed_with(failure).message)
         return
-    if row is not None:
-        place(core, served, queued, row)
+    if choice is not None:
+        place(core, served, queued, choice)
 
 
-def _select(core: Core, served: ServedProfile, queued: QueuedPod) -> int | None:
+def _select(core: Core, served: ServedProfile, queued: QueuedPod) -> Choice | None:
     """Find a node for the pod, or refuse it, or ask the extenders first."""
     pod = queued.pod
     numbers = consult.interested(core, pod) if core.extenders else ()
-    row = None if numbers else select_node_at_once(core, served, pod)
-    if row is None:
+    choice = None if numbers else select_node_at_once(core, served, pod)
+    if choice is None:
         diagnosis = filter_nodes(core, served, pod)
         is_refused = len(diagnosis.feasible) == 0
         core.timeline.mark(queued.uid, core.now, "filtered", "Unschedulable" if is_refused else "Success")
@@ -120,14 +121,14 @@ def _select(core: Core, served: ServedProfile, queued: QueuedPod) -> int | None:
         if numbers:
             consult.ask(core, served, queued, numbers, diagnosis)
             return None
-        row = select_node(served.runtime.evaluator, pod, core.view.snapshot(), diagnosis)
+        choice = select_node(served.runtime.evaluator, pod, core.view.snapshot(), diagnosis)
     else:
         core.timeline.mark(queued.uid, core.now, "filtered", "Success")
     core.timeline.mark(queued.uid, core.now, "scored")
-    return row
+    return choice
 
 
-def _select_answered(core: Core, served: ServedProfile, queued: QueuedPod, message: ExtendersAnswered) -> int | None:
+def _select_answered(core: Core, served: ServedProfile, queued: QueuedPod, message: ExtendersAnswered) -> Choice | None:
     """Find a node for a pod whose extenders have answered, or refuse it."""
     diagnosis = consult.filter_again(core, served, queued, message)
     if len(diagnosis.feasible):
@@ -136,7 +137,7 @@ def _select_answered(core: Core, served: ServedProfile, queued: QueuedPod, messa
     return None
 
 
-def _make_room(core: Core, question: Question, message: VictimsAnswered) -> int | None:
+def _make_room(core: Core, question: Question, message: VictimsAnswered) -> Choice | None:
     """Clear a node for a pod whose extenders have answered, or refuse the pod; or find its node, if it fits by now."""
     served, queued = question.served, question.queued
     if question.answered is None:

@@ -19,6 +19,7 @@ from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.reservation import MAX_PERMIT_WAIT, Permission, PreBindPlugin
+from policyengine.framework.scoring import NOMINATED, ONLY, Choice, unscored
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.binding import prebind
@@ -46,26 +47,26 @@ def find_feasible(core: Core, runtime: ProfileRuntime, pod: PodInfo) -> Diagnosi
     return diagnosis
 
 
-def select_node(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
-    """The row of the node to take, of those that `diagnosis` (from this snapshot as it is) found feasible. The node
-    that the pod is nominated to comes first, unscored."""
-    if len(diagnosis.feasible) == 1:
-        return int(diagnosis.feasible[0])
+def select_node(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> Choice:
+    """The node to take, of those that `diagnosis` (from this snapshot as it is) found feasible. The node that the pod
+    is nominated to comes first, unscored."""
     nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
     if nominated is not None and diagnosis.refusal(nominated).is_success:
-        return nominated
+        return unscored(NOMINATED, diagnosis, pod.nominated_node_name)
+    if len(diagnosis.feasible) == 1:
+        return unscored(ONLY, diagnosis, snapshot.nodes.names[diagnosis.feasible.item(0)])
     return evaluator.select_among(pod, snapshot, diagnosis)
 
 
-def select_node_at_once(core: Core, served: ServedProfile, pod: PodInfo) -> int | None:
-    """The row that `filter_nodes` and `select_node` would come to, if only the plugins have a say; else, and if no node
-    is feasible, None."""
+def select_node_at_once(core: Core, served: ServedProfile, pod: PodInfo) -> Choice | None:
+    """The node that `filter_nodes` and `select_node` would come to, if only the plugins have a say; else, and if no
+    node is feasible, None."""
     if core.view.nominated or core.reserved_room is not None or pod.nominated_node_name:
         return None
-    row = served.runtime.evaluator.select_node(pod, core.view.snapshot())
-    if row is not None:
+    choice = served.runtime.evaluator.select_node(pod, core.view.snapshot())
+    if choice is not None:
         core.log(served.runtime, "preFilter", pod)
-    return row
+    return choice
 
 
 def error_in(diagnosis: Diagnosis) -> str | None:
@@ -81,9 +82,9 @@ def error_in(diagnosis: Diagnosis) -> str | None:
     return f'running "{status.plugin}" filter plugin: {status.message}'
 
 
-def place(core: Core, served: ServedProfile, queued: QueuedPod, row: int) -> None:
+def place(core: Core, served: ServedProfile, queued: QueuedPod, choice: Choice) -> None:
     """Reserve the node for the pod, and bind it there if nothing is to be waited for."""
-    held = Reservation(queued, served, core.view.nodes.names[row], served.runtime, core.now)
+    held = Reservation(queued, served, choice, served.runtime, core.now)
     core.view.assume(queued.uid, held.node)
     core.took(held)
     status = reserve(core, held)
@@ -174,7 +175,9 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     except Exception as failure:
         core.reject(held, failed_with(failure), "Bind")
         return
-    binder = next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
+    binder = None
+    if core.extenders:
+        binder = next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
     asked = Bind(pod.uid, pod.namespace, pod.name, held.node, held.runtime.policy_hash, annotations, binder)
     core.last_number += 1
     decision = core.bindings[pod.uid] = Decision(held, asked, core.last_number)

@@ -58,7 +58,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "room kept": ("nodes",),
     "not revalidated": ("node", "message"),
     "gone": ("reason",),
-    "preempting": ("node", "victims"),
+    "preempting": ("node", "victims", "why"),
     "preempted": ("by", "node"),
     "not preempted": ("victim", "message"),
     "unserved": ("scheduler name",),

@@ -35,7 +35,7 @@ from policyengine.scheduler.binding.bind_result import retry_after
 from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod, RoomMade
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -63,7 +63,7 @@ def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diag
     plugins, pending = diagnosis.plugins, diagnosis.pending_plugins
     core.fail(served, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
     if nominated:
-        clear(core, served, queued.pod, nominated, found.victims)
+        clear(core, served, queued, nominated, found.victims, found.why)
 
 
 def nominate(core: Core, pod: PodInfo, node: str) -> None:
@@ -72,8 +72,13 @@ def nominate(core: Core, pod: PodInfo, node: str) -> None:
         core.actions.append(conditions_and_events.nomination(pod, node))
 
 
-def clear(core: Core, served: ServedProfile, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
-    """Make room on the node: lesser pods do not come to it any more, the victims go."""
+def clear(
+    core: Core, served: ServedProfile, queued: QueuedPod, node: str, victims: tuple[PodInfo, ...], why: str
+) -> None:
+    """Make room on the node: lesser pods do not come to it any more, the victims go. `why`: as `PostFilterResult`."""
+    pod = queued.pod
+    queued.room = RoomMade(node, tuple([victim.key for victim in victims]), why)
+    core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(queued.room.victims), why)
     _end_lesser_nominations(core, served, pod, node)
     _evict(core, pod, node, victims)
 
@@ -134,7 +139,6 @@ def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, nod
 
 
 def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
-    core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
     by_request: list[PodInfo] = []
     for victim in victims:
         waiting = core.waiting_pods.pop(victim.uid, None)

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 from policyengine.enum_members import direct_members
 from policyengine.framework.events import ClusterEvent, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
+from policyengine.framework.scoring import Choice
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
@@ -60,7 +61,7 @@ class Reservation:
 
     queued: QueuedPod
     served: ServedProfile
-    node: str
+    choice: Choice
     runtime: ProfileRuntime
     """The policy that decided; a policy loaded meanwhile has no part in it."""
     since: float
@@ -69,6 +70,10 @@ class Reservation:
     """Never used twice; later reservations have larger ones."""
     plans: list[tuple[PreBindPlugin, Plan]] = field(default_factory=list)
     """What the PreBind plugins have to do first; what they assume is assumed in the view."""
+    node: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.node = self.choice.node
 
 
 @dataclass(slots=True, eq=False)

@@ -32,6 +32,7 @@ from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
 from policyengine.scheduler.queue.fair_share import FairPods
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
+from policyengine.scheduler.recent_placements import Placement
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
 
@@ -169,6 +170,10 @@ class SchedulerState:
         """What happened to the pod, oldest line first."""
         return self._core.timeline.of(uid)
 
+    def placement(self, uid: str) -> Placement | None:
+        """What was decided when the pod was given a node last, and why; None where nothing is known of it any more."""
+        return self._core.placements.of(uid)
+
     def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
         """Call `listener` with (UID, entry) for every entry of every pod's timeline, as they happen; None ends it."""
         self._core.timeline.listener = listener
@@ -211,8 +216,10 @@ def _finish(core: Core) -> None:
 
 def _review_gangs(core: Core) -> None:
     """Gangs that changed are let go or taken back; room that was reserved for one that needs none is given up."""
-    if any(served.queue.gangs.changed for served in core.profiles.values()):
-        gang_release.settle(core)
+    for served in core.profiles.values():
+        if served.queue.gangs.changed:
+            gang_release.settle(core)
+            break
     if core.reserved_room is not None:
         node_choice.review(core, core.reserved_room)
 

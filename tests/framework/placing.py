@@ -11,9 +11,11 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.profile import Profile
+from policyengine.framework.scoring import ONLY, SCORED, SHOWN, Choice, NodeScores
 
 Json = dict[str, Any]
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
@@ -33,6 +35,22 @@ def near(kind: str, key: str, preferred: bool, app: str = "mine") -> Json:
     else:
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return {"affinity": {kind: terms}}
+
+
+def check_choice(choice: Choice, diagnosis: Diagnosis, scores: NodeScores, snapshot: Snapshot) -> None:
+    """What was kept of a decision is what a fresh one finds; of equal runners-up any may be named."""
+    totals = {snapshot.nodes.names[row]: total for row, total in zip(scores.rows, scores.total, strict=True)}
+    assert (choice.nodes, choice.feasible, choice.refused) == (snapshot.nodes.n, len(totals), diagnosis.refused)
+    if len(totals) == 1:
+        assert (choice.how, choice.best, choice.weighted()) == (ONLY, tuple(totals), {})
+        return
+    assert choice.how == SCORED
+    assert len(set(choice.best)) == len(choice.best)
+    assert [totals[name] for name in choice.best] == sorted(totals.values(), reverse=True)[:SHOWN]
+    rows = {name: scores.rows.tolist().index(snapshot.nodes.row_of[name]) for name in choice.best}
+    assert choice.weighted() == {
+        name: {plugin: points[at] for plugin, points in scores.per_plugin.items()} for name, at in rows.items()
+    }
 
 
 SSD = {"weight": 7, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
@@ -190,11 +208,13 @@ class Placing:
         fresh = Evaluator(self.profile)
         diagnosis = fresh.filter(pod, snapshot)
         scores = fresh.score(pod, snapshot, diagnosis)
-        assert found == (scores.best(pod.uid) if len(diagnosis.feasible) else None)
+        assert (found is None) == (len(diagnosis.feasible) == 0)
         if found is not None:
+            assert found.node == snapshot.nodes.names[scores.best(pod.uid)]
+            check_choice(found, diagnosis, scores, snapshot)
             kept = self.evaluator._total(pod)
             assert kept.feasible.rows.tolist() == diagnosis.feasible.tolist()
             if len(diagnosis.feasible) > 1:
                 assert kept.values[diagnosis.feasible].tolist() == scores.total.tolist()
-            self.view.assume(pod.uid, snapshot.nodes.names[found])
+            self.view.assume(pod.uid, found.node)
             self.decided += 1

@@ -24,6 +24,7 @@ from policyengine.cluster.kinds import BY_KIND, kind_of
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
+from policyengine.framework.scoring import SCORED
 from policyengine.language import ir
 from policyengine.scheduler.actions import Action, Bind, DeleteVictim, Log
 from policyengine.scheduler.messages import (
@@ -217,6 +218,8 @@ class Watched(Trial):
         best = self.best(pod, feasible)
         if got and got not in best:
             yield f"{name} is given {got}, the best are {best}"
+        elif got:
+            yield from self._kept(pod, got, feasible)
         if not chosen:
             held = [self._permitted(pod, node) for node in best]
             if "refused" not in held:
@@ -229,6 +232,21 @@ class Watched(Trial):
         yield from self._said(pod, chosen, lines, ("preFilter", "reserve"))
         for action in bound:
             yield from self._annotated(pod, action)
+
+    def _kept(self, pod: ThePod, got: str, feasible: list[TheNode]) -> Iterator[str]:
+        """What the scheduler keeps of the decision is what the oracle weighs."""
+        kept = self.state.placement(pod["uid"])
+        if kept is None or kept.choice.node != got or kept.at != self.now:
+            yield f"{pod['name']} is given {got} at {self.now}, and {kept} is kept"
+            return
+        choice = kept.choice
+        if choice.feasible != len(feasible) or choice.nodes != len(pod.cluster.nodes):
+            yield f"{pod['name']}: {len(feasible)} nodes are feasible, and {choice} is kept"
+        at = {node.name: place for place, node in enumerate(feasible)}
+        scores = self.naive.scores(pod, feasible)
+        wanted = {name: {rule: points[at[name]] for rule, points in scores.items()} for name in choice.best}
+        if choice.weighted() != (wanted if choice.how == SCORED else {}):
+            yield f"{pod['name']}: the oracle scores {wanted}, and {choice} is kept"
 
     def _permitted(self, pod: ThePod, name: str) -> str:
         """What becomes of a pod that was given a node: held, bound or refused."""

@@ -78,9 +78,16 @@ class Asked:
         elif feasible:
             total = [sum(points) for points in zip(*want_scores.values(), strict=True)] or [0] * len(feasible)
             best = [node.name for node, points in zip(feasible, total, strict=True) if points == max(total)]
-            row = evaluator.select_node(told, snapshot)
-            if row is None or snapshot.nodes.names[row] not in best:
-                yield f"{told}: {row} is chosen, the best are {best}"
+            choice = evaluator.select_node(told, snapshot)
+            if choice is None or choice.node not in best:
+                yield f"{told}: {choice} is chosen, the best are {best}"
+            elif len(feasible) > 1:
+                at = {node.name: place for place, node in enumerate(feasible)}
+                wanted = {
+                    name: {rule: points[at[name]] for rule, points in want_scores.items()} for name in choice.best
+                }
+                if choice.weighted() != wanted:
+                    yield f"{told}: {choice} is kept, the oracle scores {wanted}"
 
     # --- what else is said of it -----------------------------------------------------------------------------
 

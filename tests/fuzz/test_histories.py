@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.scoring import ONLY, Choice
 from policyengine.language.parse import parse_file
-from policyengine.scheduler import placement
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.profiles import ServedProfile
 from tests.fuzz.histories import main, policy_of, tried
 from tests.fuzz.test_rules import OF_HISTORIES, kinds_in
 
@@ -16,8 +19,11 @@ def test_every_decision_of_a_history_is_understood(first: int, capsys: pytest.Ca
 
 
 def test_a_decision_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "select_node_at_once", lambda core, served, pod: 0 if core.view.nodes.n else None)
-    monkeypatch.setattr("policyengine.scheduler.cycle.select_node_at_once", placement.select_node_at_once)
+    def first(core: Core, served: ServedProfile, pod: PodInfo) -> Choice | None:
+        nodes = core.view.nodes
+        return Choice(ONLY, nodes.n, nodes.n, (), (nodes.names[0],)) if nodes.n else None
+
+    monkeypatch.setattr("policyengine.scheduler.cycle.select_node_at_once", first)
     assert any(tried(seed)[0] for seed in range(10))
 
 

@@ -7,9 +7,10 @@ latest of the times at which the first of the most important victims started.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from math import inf
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,16 @@ def importance(pod: PodInfo) -> tuple[int, float]:
     return -pod.priority, inf if pod.started_at is None else pod.started_at
 
 
+_CRITERIA: Final = (
+    "with the fewest violated disruption budgets",
+    "whose most important victim has the lowest priority",
+    "with the smallest sum of victims' priorities",
+    "with the fewest victims",
+    "whose victims have run the shortest",
+)
+"""The rules above, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A node and the victims that make room on it, the most important first; never without a victim."""
@@ -36,6 +47,8 @@ class Candidate:
     victims: tuple[PodInfo, ...]
     violations: int
     """How many victims break a disruption budget."""
+    why: str = field(default="", compare=False)
+    """Why it is the one chosen, if it is: `Ranks.why`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +66,34 @@ class Ranks:
 
     def best(self) -> Rows:
         """The places of those that none beats, ascending."""
+        *_, (_, left) = self._compared()
+        return left
+
+    def why(self) -> str:
+        """What set the best apart: `of 5 nodes that could be cleared 3 break the fewest disruption budgets; 1 of these
+        has the least important victims`."""
+        (_, left), *narrowed = self._compared()
+        said, count = [f"of {len(left)} nodes that could be cleared"], len(left)
+        for words, left in narrowed:
+            if len(left) < count:
+                said.append(f"{len(left)} {words}")
+                count = len(left)
+        if len(said) == 1 and count == 1:
+            return "the only node that could be cleared"
+        said[:2] = [" ".join(said[:2])]
+        return ", of these ".join(said) + (", of these the next after the pod's hash" if count > 1 else "")
+
+    def _compared(self) -> Iterator[tuple[str, Rows]]:
+        """(criterion, the places that are left after it), all of them first."""
         left: Rows = np.arange(len(self.count))
-        for column in (self.violations, self.highest, self.total, self.count, -self.started):
+        yield "", left
+        columns = (self.violations, self.highest, self.total, self.count, -self.started)
+        for words, column in zip(_CRITERIA, columns, strict=True):
             if len(left) < 2:
-                break
+                return
             values = column[left]
             left = left[values == values.min()]
-        return left
+            yield words, left
 
 
 def ranks_of(candidates: Sequence[Candidate]) -> Ranks:

@@ -76,7 +76,7 @@ class DefaultPreemption:
             counts[UNHELPFUL] += view.nodes.n - len(diagnosis.rows_with(Code.UNSCHEDULABLE))
             message = fit_error_message(view.nodes.n, [(reason, n) for reason, n in counts.items() if n])
             return PostFilterResult(_refused(message), nominated_node_name="")
-        return PostFilterResult(SUCCESS, view.nodes.names[chosen.row], chosen.victims)
+        return PostFilterResult(SUCCESS, view.nodes.names[chosen.row], chosen.victims, chosen.why)
 
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
@@ -107,7 +107,7 @@ class DefaultPreemption:
         if not candidates:
             return PostFilterResult(_refused(NOBODY))
         best = best_of(pod, candidates, view)
-        return PostFilterResult(SUCCESS, view.nodes.names[best.row], best.victims)
+        return PostFilterResult(SUCCESS, view.nodes.names[best.row], best.victims, best.why)
 
     def _enough(self, diagnosis: Diagnosis) -> int:
         """Candidates after which no more are needed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,8 @@ class DryRun:
         rows = np.concatenate((self._victims.rows, _rows_of(self._found)))
         ranks = concatenated(self._victims.ranks(), ranks_of(self._found))
         chosen = _best(rows, ranks, self._distance)
-        return self._victims.candidate(chosen) if chosen < many else self._found[chosen - many]
+        best = self._victims.candidate(chosen) if chosen < many else self._found[chosen - many]
+        return replace(best, why=ranks.why())
 
     def all(self) -> list[Candidate]:
         """Every candidate known."""
@@ -146,7 +148,9 @@ class DryRun:
 
 def best_of(pod: PodInfo, candidates: list[Candidate], view: ClusterView) -> Candidate:
     """The best of at least one candidate."""
-    return candidates[_best(_rows_of(candidates), ranks_of(candidates), lambda rows: _distance(pod, view, rows))]
+    ranks = ranks_of(candidates)
+    best = candidates[_best(_rows_of(candidates), ranks, lambda rows: _distance(pod, view, rows))]
+    return replace(best, why=ranks.why())
 
 
 def _best(rows: Rows, ranks: Ranks, distance: Callable[[Rows], NDArray[np.uint64]]) -> int:

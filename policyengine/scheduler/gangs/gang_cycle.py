@@ -171,8 +171,8 @@ def _preempt(
     _refuse(core, served, gang, members, refused, message)
     for held in draft.held:
         preempt.nominate(core, held.queued.pod, held.node)
-    for held, victims in draft.victims:
-        preempt.clear(core, served, held.queued.pod, held.node, victims)
+    for held, victims, why in draft.victims:
+        preempt.clear(core, served, held.queued, held.node, victims, why)
 
 
 def _message(gang: Gang, draft: Draft, count: int, members: int) -> str:

@@ -18,6 +18,7 @@ from policyengine.framework.events import ASSIGNED_POD_ADD
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
+from policyengine.framework.scoring import NOMINATED, PACKED, Choice, unscored
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
 from policyengine.scheduler.profiles import ServedProfile
@@ -56,8 +57,8 @@ class Draft:
         """The members placed, in order."""
         self.refused: dict[str, Refused] = {}
         """By UID, those that found no place so far."""
-        self.victims: list[tuple[Reservation, tuple[PodInfo, ...]]] = []
-        """For whom room would have to be made, and who would have to go for it."""
+        self.victims: list[tuple[Reservation, tuple[PodInfo, ...], str]] = []
+        """For whom room would have to be made, who would have to go for it, and why these."""
 
     def fill(self, members: Sequence[QueuedPod], needed: int) -> bool:
         """Place `needed` of the members, the first that fit; whether there are enough.
@@ -136,8 +137,10 @@ class Draft:
             return Refused(queued, diagnosis.message(), diagnosis.plugins, diagnosis.pending_plugins, diagnosis)
         snapshot = core.view.snapshot()
         pod = queued.pod
-        row = self._tightest(pod, diagnosis) if is_tight else select_node(evaluator, pod, snapshot, diagnosis)
-        return self._take(queued, snapshot.nodes.names[row])
+        if is_tight:
+            node = snapshot.nodes.names[self._tightest(pod, diagnosis)]
+            return self._take(queued, unscored(PACKED, diagnosis, node))
+        return self._take(queued, select_node(evaluator, pod, snapshot, diagnosis))
 
     def _smallest(self, members: Sequence[QueuedPod], needed: int) -> list[QueuedPod]:
         """The `needed` smallest members, the largest first."""
@@ -160,10 +163,10 @@ class Draft:
         best = rows[left == left.min()].tolist()
         return int(min(best, key=nodes.names.__getitem__))
 
-    def _take(self, queued: QueuedPod, node: str) -> Refused | None:
+    def _take(self, queued: QueuedPod, choice: Choice) -> Refused | None:
         core = self._core
-        held = Reservation(queued, self._served, node, self._served.runtime, core.now)
-        core.view.assume(queued.uid, node)
+        held = Reservation(queued, self._served, choice, self._served.runtime, core.now)
+        core.view.assume(queued.uid, held.node)
         status = reserve(core, held)
         if status.is_success:
             self.held.append(held)
@@ -188,10 +191,10 @@ class Draft:
         if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):
             return False
         self.without(victim.uid for victim in found.victims)
-        if self._take(queued, node) is not None:
+        if self._take(queued, unscored(NOMINATED, diagnosis, node)) is not None:
             return False
         del self.refused[queued.uid]
-        self.victims.append((self.held[-1], found.victims))
+        self.victims.append((self.held[-1], found.victims, found.why))
         return True
 
 

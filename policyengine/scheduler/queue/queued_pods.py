@@ -61,6 +61,16 @@ class Strategy(Enum):
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
+class RoomMade(NamedTuple):
+    """Room that preemption made for a pod."""
+
+    node: str
+    victims: tuple[str, ...]
+    """`namespace/name` of each."""
+    why: str
+    """Why this node, and so these victims."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class QueuedPod:
     """A pending pod in its queue. Times are in seconds on the clock that `handle` is given."""
@@ -69,6 +79,8 @@ class QueuedPod:
     queued_at: float
     """When it entered the queue; refreshed at each failed attempt."""
     uid: str = field(init=False)
+    since: float = field(init=False)
+    """When it entered the queue first."""
     place: Place = Place.NOWHERE
     attempts: int = 0
     unschedulable_count: int = 0
@@ -88,11 +100,13 @@ class QueuedPod:
     """The earliest end of its backoff that the API server asked for (Retry-After); 0 if it did not."""
     said: tuple[str, str] | None = None
     """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
+    room: RoomMade | None = None
+    """The room that was made for it last."""
     buckets: tuple[tuple[str, Hashable], ...] = ()
     """Where `UnschedulableIndex` keeps it: (plugin, signature)."""
 
     def __post_init__(self) -> None:
-        self.uid = self.pod.uid
+        self.uid, self.since = self.pod.uid, self.queued_at
 
     def __repr__(self) -> str:
         return f"<{self.pod.namespace}/{self.pod.name} {self.place.value}>"

@@ -176,6 +176,19 @@ def test_the_node_is_picked_by_one_rule_after_another(better: Candidate, worse: 
     assert ranks_of([better, worse, better]).best().tolist() == [0, 2]
 
 
+def test_what_set_the_best_apart_is_told() -> None:
+    low, high = _candidate(0, (1, LATE)), _candidate(1, (2, LATE))
+    assert ranks_of([low]).why() == "the only node that could be cleared"
+    most = "whose most important victim has the lowest priority"
+    assert ranks_of([high, low]).why() == f"of 2 nodes that could be cleared 1 {most}"
+    ring = "of these the next after the pod's hash"
+    assert ranks_of([low, low]).why() == f"of 2 nodes that could be cleared, {ring}"
+    broken = _candidate(2, (1, LATE), violations=1)
+    assert ranks_of([low, broken, high, low]).why() == (
+        f"of 4 nodes that could be cleared 3 with the fewest violated disruption budgets, of these 2 {most}, {ring}"
+    )
+
+
 def test_equals_are_told_apart_by_the_ring_alone() -> None:
     view = ClusterView()
     for name in ("a", "b", "c", "d"):
