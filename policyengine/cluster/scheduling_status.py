@@ -40,6 +40,10 @@ class SchedulingStatus:
         """The pod's gang, None without one."""
         return None
 
+    def members(self, pod: PodInfo) -> Collection[str]:
+        """UIDs of all members of the pod's gang; none without one."""
+        return ()
+
     def placed_gang(self, uid: str) -> PlacedGang | None:
         """The pod's gang, if it has one of more than one pod."""
         return None

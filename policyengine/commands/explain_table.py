@@ -41,17 +41,18 @@ def show_forecast(entries: Sequence[Entry], console: Console | None = None) -> N
     for entry in entries:
         is_whole = "rejected" not in entry
         console.print(_fate(entry, entry["message"] if is_whole else ""), soft_wrap=True)
-        if not is_whole:
-            show_attempt(entry, console)
+        show_attempt(entry, console)
 
 
 def show_attempt(entry: Entry, console: Console) -> None:
-    """Why, and what the last attempt weighed."""
-    if entry["message"]:
-        console.print(Text(f"  {entry['message']}", "dim"), soft_wrap=True)
-    for part in (_whole(entry), _best({"chosen": entry["node"], **entry}), _refusals(entry), _suggestions(entry)):
-        if part is not None:
-            console.print(Padding(part, (0, 0, 0, 2), expand=False))
+    """Why, what the last attempt weighed if there was one, and what would help."""
+    if "rejected" in entry:
+        if entry["message"]:
+            console.print(Text(f"  {entry['message']}", "dim"), soft_wrap=True)
+        for part in (_whole(entry), _best({"chosen": entry["node"], **entry}), _refusals(entry)):
+            if part is not None:
+                console.print(Padding(part, (0, 0, 0, 2), expand=False))
+    _show_suggestions(entry, console)
 
 
 def _fate(entry: Entry, message: str) -> Text:
@@ -85,10 +86,13 @@ def _whole(entry: Entry) -> Text | None:
 
 def _show_pod(entry: Entry, console: Console) -> None:
     console.print(_headline(entry), soft_wrap=True)
-    parts = (_best(entry), _refusals(entry), _suggestions(entry), _preemption(entry))
-    for part in parts:
+    for part in (_best(entry), _refusals(entry)):
         if part is not None:
             console.print(Padding(part, (0, 0, 0, 2), expand=False))
+    _show_suggestions(entry, console)
+    preemption = _preemption(entry)
+    if preemption is not None:
+        console.print(Padding(preemption, (0, 0, 0, 2), expand=False))
 
 
 def _headline(entry: Entry) -> Text:
@@ -145,16 +149,23 @@ def _refusals(entry: Entry) -> Table | None:
     return table
 
 
-def _suggestions(entry: Entry) -> Table | None:
-    """What would help, the smallest change first, and where the pod would then go."""
+def _show_suggestions(entry: Entry, console: Console) -> None:
+    """What would help, the smallest change first, and where the pod would then go; the first that kubectl can do, as
+    commands."""
     if not entry.get("suggestions"):
-        return None
+        return
     table = _table("it would fit, if you", "then on")
     for suggestion in entry["suggestions"]:
         others = suggestion["fits"] - 1
         where = Text(suggestion["chosen"], "green")
-        table.add_row(Text(suggestion["change"]), where.append(f" or {others} more", "dim") if others else where)
-    return table
+        told = Text(suggestion["change"])
+        for pod, what in suggestion.get("costs", {}).items():
+            told.append(f"\n{pod} is then {what}", "red")
+        table.add_row(told, where.append(f" or {others} more", "dim") if others else where)
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    lines = ([change.get("kubectl") for change in suggestion["changes"]] for suggestion in entry["suggestions"])
+    if commands := next((" && ".join(some) for some in lines if all(some)), ""):
+        console.print(Text(f"  {commands}", "dim"), soft_wrap=True)
 
 
 def _preemption(entry: Entry) -> Text | None:

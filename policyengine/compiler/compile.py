@@ -31,6 +31,7 @@ from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key, quotas
 from policyengine.compiler.rules.requeue_events import kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
+from policyengine.compiler.tuning import PolicyTuning
 from policyengine.framework.placed import LoggingPlugin
 from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import ArgumentError
@@ -159,4 +160,5 @@ def _profile(
         queue=QueueSettings(queue.initial_backoff, queue.max_backoff, queue.flush_after),
         kinds=kinds_read(policy, scope),
         fingerprints=fingerprints(policy, params, digest),
+        tuning=PolicyTuning(policy, params, lambda values: _profile(policy, values, registry, None)),
     )

@@ -13,7 +13,7 @@ weighed.
 | `served` | only where nobody serves it: the scheduler names that are, the nearest first |
 | `attempts` | how often it was tried |
 | `preFilter`, `rejected`, `scores`, `total` | of one pod: its last attempt, as `--alone` has them |
-| `suggestions` | of one pod that fits nowhere: see `suggest` |
+| `suggestions` | of one pod that is not placed: see `suggest_played` |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from policyengine.cluster.kinds import PODS
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.diagnosis.explain import judgement
 from policyengine.diagnosis.forecast import Fate, PodForecast, forecast
-from policyengine.diagnosis.suggest import suggest
+from policyengine.diagnosis.suggest import suggest_played
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
@@ -34,7 +34,9 @@ from policyengine.trials.trial_attempts import as_pending, assumed_since
 from policyengine.trials.trial_cluster import uid_of
 
 Progress = Callable[[float], None]
-"""Is told which share of the pods has been tried: 0 to 1."""
+"""Is told which share of the work is done: 0 to 1."""
+FIRST = 0.1
+"""The share of the first play, where changes are played too."""
 
 
 def explain_forecast(
@@ -53,7 +55,12 @@ def explain_forecast(
     asked = {uid_of(one) for one in pods if one.metadata.key == pod}
     watch = _Watch(asked, profiles, sum(not one.spec.node_name for one in pods), progress)
     found = forecast(objects, profiles, now, tried=watch)
-    return [_entry(one) for one in found.pods] if pod is None else [{**_entry(found[pod]), **watch.details(found[pod])}]
+    if pod is None:
+        return [_entry(one) for one in found.pods]
+    entry = {**_entry(found[pod]), **watch.details(found[pod])}
+    if suggestions := suggest_played(objects, profiles, now, pod, lambda share: progress(FIRST + (1 - FIRST) * share)):
+        entry["suggestions"] = suggestions
+    return [entry]
 
 
 class _Watch:
@@ -66,13 +73,11 @@ class _Watch:
         self._progress = progress
         self._seen: set[str] = set()
         self._last: dict[str, dict[str, Any]] = {}
-        self._state = SchedulerState()
 
     def __call__(self, state: SchedulerState, uids: Sequence[str]) -> None:
         """A cycle has just tried these pods."""
-        self._state = state
         self._seen.update(uids)
-        self._progress(min(1.0, len(self._seen) / self._waiting))
+        self._progress(min(1.0, len(self._seen) / self._waiting) * (FIRST if self._asked else 1))
         for uid in uids:
             pod = state.view.pods.get(uid) if uid in self._asked else None
             if pod is not None:
@@ -82,16 +87,12 @@ class _Watch:
                     self._last[uid] = judgement(evaluator, pending, snapshot, diagnosis)
 
     def details(self, one: PodForecast) -> dict[str, Any]:
-        """What the pod's last attempt weighed, and what would help where no node fits."""
+        """What the pod's last attempt weighed."""
         last = self._last.get(one.uid)
         if last is None:
             return {}
         del last["chosen"]
-        pod = self._state.view.pods.get(one.uid)
-        if one.what is not Fate.UNSCHEDULABLE or last["total"] or pod is None:
-            return last
-        found = suggest(self._evaluators[one.scheduler_name], pod, self._state.view)
-        return last | ({"suggestions": found} if found else {})
+        return last
 
 
 def _entry(one: PodForecast) -> dict[str, Any]:

@@ -145,6 +145,18 @@ def forecast(
         limit: the messages that the scheduler takes at most, beyond the first lists.
         tried: is told of every cycle.
     """
+    return played(objects, profiles, now, limit=limit, tried=tried)[0]
+
+
+def played(
+    objects: Sequence[DumpedObject],
+    profiles: Sequence[Profile],
+    now: float,
+    *,
+    limit: int = LIMIT,
+    tried: Tried | None = None,
+) -> tuple[Forecast, SchedulerState]:
+    """`forecast`, and the scheduler as it is in the end."""
     pods = [one.object for one in objects if one.kind == PODS.kind]
     waiting = {uid_of(pod): pod for pod in sorted(filter(waits, pods), key=_created)}
     trial = Trial(
@@ -159,7 +171,7 @@ def forecast(
         is_complete = True
     except TrialTooLong:
         is_complete = False
-    return _told(trial, waiting, now, is_complete)
+    return _told(trial, waiting, now, is_complete), trial.state
 
 
 def waits(pod: Pod) -> bool:

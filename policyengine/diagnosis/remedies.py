@@ -1,31 +1,26 @@
-"""What could be done about a refusal, plugin by plugin. Proposals only: `suggest` tries each of them out.
-
-A remedy for a policy's own rule is found by trying: how much less of a resource would it take?
-"""
+"""What could be done about a refusal, plugin by plugin. Proposals only: `suggest` tries each of them out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_objects import PodSpec, Toleration
-from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
-from policyengine.diagnosis.what_if import (
+from policyengine.diagnosis import kubectl, node_remedies, policy_remedies, queue_remedies
+from policyengine.diagnosis.changed_spec import (
     REQUIRED,
-    Attempt,
-    Change,
-    WhatIf,
-    amount_text,
-    replaced,
-    requesting,
     required_node_expressions,
+    with_instead,
     without_host_port,
     without_node_expression,
 )
-from policyengine.framework.filtering import Diagnosis
+from policyengine.diagnosis.node_remedies import taint_text
+from policyengine.diagnosis.victims import free_room, nearest_fit
+from policyengine.diagnosis.what_if import Attempt, Change, Edit, WhatIf
 from policyengine.framework.status import Rows
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.affinity.node_affinity import NodeAffinity
@@ -46,36 +41,43 @@ Remedy = Callable[[Attempt, WhatIf, Rows], Iterator[Attempt]]
 _TAINT_SETS: Final = 4
 """Different sets of taints that are looked at."""
 SPREAD: Final = ("topology_spread_constraints",)
-_TRIES: Final = 14
-"""Steps of a search for the largest request that a rule lets pass: within a ten-thousandth."""
 
 
-def remedies(attempt: Attempt, what_if: WhatIf, diagnosis: Diagnosis) -> Iterator[Attempt]:
-    """Further changes that could turn a refusal by one of the plugins that refused."""
-    for plugin, rows in diagnosis.by_plugin().items():
-        yield from _REMEDIES.get(plugin, _ask_for_less)(attempt, what_if, rows)
+def remedies(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
+    """Further changes that could have the pod placed: about what keeps it from being tried, and about the plugins that
+    refuse it."""
+    evaluator, refused = what_if.evaluator(attempt), what_if.refused(attempt)
+    if evaluator is None or refused is None:
+        yield from queue_remedies.served(attempt, what_if)
+        return
+    yield from queue_remedies.ungated(attempt)
+    yield from queue_remedies.whole(attempt, what_if)
+    quotas = {rule.name for rule in evaluator.profile.quotas.rules}
+    for plugin, rows in refused.items():
+        if plugin in _REMEDIES:
+            yield from _REMEDIES[plugin](attempt, what_if, rows)
+        elif plugin in quotas:
+            yield from policy_remedies.quota(attempt, what_if)
+        else:
+            yield from policy_remedies.rule(attempt, what_if, rows, plugin)
+    if refused and not refused.keys() & quotas:
+        yield from node_remedies.more(attempt, what_if)
+    yield from policy_remedies.params(attempt, what_if)
 
 
 def _fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    near = nearest_fit(attempt, what_if, rows)
+    near = nearest_fit(attempt, what_if, rows) if what_if.left == 1 else None
     if near is not None:
-        changed = attempt
+        changed: Attempt | None = attempt
         for resource, free in near.items():
-            had = changed.pod.shape.requests.get(resource)
-            spec = requesting(changed.pod.shape.spec, resource, free)
-            if spec is None:
-                break
-            change = _request(resource, had, free)
-            changed = changed.with_spec(change, spec)
-        else:
+            if changed is not None:
+                had = changed.pod.shape.requests.get(resource)
+                changed = policy_remedies.requested(changed, resource, had, free)
+        if changed is not None:
             yield changed
+    if what_if.left > 1:
+        yield from policy_remedies.less(attempt, what_if)
     yield from free_room(attempt, what_if, rows)
-
-
-def _request(resource: str, had: int, now: int) -> Change:
-    before, after = amount_text(resource, had), amount_text(resource, now)
-    detail = {"resource": resource, "from": before, "to": after}
-    return Change("request", resource, f"request {after} {resource} instead of {before}", 1 + (had - now) / had, detail)
 
 
 def _taints(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -88,22 +90,23 @@ def _taints(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
         for taint in untolerated(spec.tolerations, nodes.taint_sets[number], HARD):
             changed = _tolerate(changed, taint)
         yield changed
+    yield from node_remedies.untainted(attempt, what_if, rows)
 
 
 def _tolerate(attempt: Attempt, taint: Taint, cost: float = 1.2) -> Attempt:
-    text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    text = taint_text(taint)
     detail = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-    change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail)
-    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-    spec = attempt.pod.shape.spec
-    return attempt.with_spec(change, replace(spec, tolerations=(*spec.tolerations, toleration)))
+    pod, added = attempt.pod, Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    path, value = "/spec/tolerations", {**detail, "operator": "Equal"}
+    some = pod.shape.spec.tolerations
+    patch = {"op": "add", "path": f"{path}/-" if some else path, "value": value if some else [value]}
+    line = kubectl.patch("pod", attempt.names, pod.namespace, "json", [patch])
+    change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail, line)
+    return attempt.with_spec(change, lambda spec: replace(spec, tolerations=(*spec.tolerations, added)))
 
 
 def _cordoned(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    for row in roomiest(attempt, what_if, rows):
-        name = what_if.view.nodes.names[row]
-        change = Change("uncordon", "", f"uncordon {name}", 1.0, {"node": name})
-        yield attempt.with_uncordoned(change, name)
+    yield from node_remedies.uncordoned(attempt, what_if, rows)
     yield _tolerate(attempt, UNSCHEDULABLE_TAINT, cost=2.0)
 
 
@@ -112,8 +115,7 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
     for key, value in spec.node_selector.items():
         text = f"drop `{key}: {value}` from nodeSelector"
         change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
-        others = {name: kept for name, kept in spec.node_selector.items() if name != key}
-        yield attempt.with_spec(change, replace(spec, node_selector=others))
+        yield attempt.with_spec(change, _without_selector(key))
     for expression in required_node_expressions(spec):
         told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
         detail = {
@@ -124,15 +126,23 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
             }
         }
         change = Change("drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, detail)
-        yield attempt.with_spec(change, without_node_expression(spec, expression))
+        yield attempt.with_spec(change, partial(without_node_expression, expression=expression))
+    yield from node_remedies.labelled(attempt, what_if, rows)
+
+
+def _without_selector(key: str) -> Edit:
+    def edit(spec: PodSpec) -> PodSpec:
+        kept = {name: value for name, value in spec.node_selector.items() if name != key}
+        return replace(spec, node_selector=kept)
+
+    return edit
 
 
 def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    spec = attempt.pod.shape.spec
     for port in sorted({port for _, _, port in attempt.pod.shape.host_ports}):
         change = Change("drop", f"hostPort {port}", f"drop hostPort {port}", 1.3, {"hostPort": port})
-        yield attempt.with_spec(change, without_host_port(spec, port))
-    yield from free_ports(attempt, what_if, rows)
+        yield attempt.with_spec(change, partial(without_host_port, port=port))
+    yield from free_room(attempt, what_if, rows)
 
 
 def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -142,12 +152,12 @@ def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Att
         for place, term in enumerate(getattr(side, REQUIRED, ())):
             text = f"drop the required {name} over {term.topology_key}"
             change = Change("drop", f"{name} {place}", text, 1.4, {name: {"topologyKey": term.topology_key}})
-            yield attempt.with_spec(change, _with_place(spec, ("affinity", field, REQUIRED), place))
+            yield attempt.with_spec(change, _instead(("affinity", field, REQUIRED), term))
+    yield from free_room(attempt, what_if, rows)
 
 
-def _with_place(spec: PodSpec, path: Sequence[str], place: int, *items: object) -> PodSpec:
-    """The spec with one item of a list replaced, or left out."""
-    return replaced(spec, path, lambda listed: (*listed[:place], *items, *listed[place + 1 :]))
+def _instead(path: Sequence[str], item: object, *items: object) -> Edit:
+    return lambda spec: with_instead(spec, path, item, *items)
 
 
 def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -158,60 +168,34 @@ def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
         key, wider = one.topology_key, one.max_skew + 1
         detail = {"topologyKey": key, "maxSkew": wider}
         change = Change("relax", f"spread {place}", f"allow maxSkew {wider} over {key}", 1.2, detail)
-        yield attempt.with_spec(change, _with_place(spec, SPREAD, place, replace(one, max_skew=wider)))
+        yield attempt.with_spec(change, _instead(SPREAD, one, replace(one, max_skew=wider)))
         detail = {"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
         change = Change("relax", f"spread {place} anyway", f"spread over {key} with ScheduleAnyway", 1.4, detail)
         soft = replace(one, when_unsatisfiable="ScheduleAnyway")
-        yield attempt.with_spec(change, _with_place(spec, SPREAD, place, soft))
+        yield attempt.with_spec(change, _instead(SPREAD, one, soft))
 
 
 def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    yield from queue_remedies.claimed(attempt, what_if)
     spec = attempt.pod.shape.spec
-    for place, volume in enumerate(spec.volumes):
+    for volume in spec.volumes:
         claim = volume.persistent_volume_claim
         text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
         change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
-        yield attempt.with_spec(change, _with_place(spec, ("volumes",), place))
+        yield attempt.with_spec(change, _instead(("volumes",), volume))
 
 
 def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     spec = attempt.pod.shape.spec
-    for place, claim in enumerate(spec.resource_claims):
+    for claim in spec.resource_claims:
         text = f"drop the resource claim {claim.name}"
         change = Change("drop", f"claim {claim.name}", text, 1.6, {"resourceClaim": claim.name})
-        yield attempt.with_spec(change, _with_place(spec, ("resource_claims",), place))
+        yield attempt.with_spec(change, _instead(("resource_claims",), claim))
 
 
 def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     """A request is not what is in the way."""
     return iter(())
-
-
-def _ask_for_less(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    """A rule of the policy: the largest request it lets pass on some node, resource by resource."""
-    for resource, had in attempt.pod.shape.amounts:
-        least, most = 1, had
-        best: Attempt | None = None
-        for _ in range(_TRIES):
-            if least >= most:
-                break
-            target = _round(resource, (least + most) // 2)
-            spec = requesting(attempt.pod.shape.spec, resource, target)
-            if spec is None:
-                break
-            tried = attempt.with_spec(_request(resource, had, target), spec)
-            if len(what_if.filter(tried).feasible):
-                best, least = tried, max(target, (least + most) // 2) + 1
-            else:
-                most = min(target, (least + most) // 2)
-        if best is not None:
-            yield best
-
-
-def _round(resource: str, amount: int) -> int:
-    """Down to what one would write: 10m of cpu, 1Mi of memory; never to nothing."""
-    grain = {"cpu": 10, "memory": 1 << 20, "ephemeral-storage": 1 << 20}.get(resource, 1)
-    return amount // grain * grain or amount
 
 
 _REMEDIES: Final[dict[str, Remedy]] = {

@@ -6,29 +6,34 @@ Pure: no pod is ever written to, and the view is as before after every question.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
 from msgspec.structs import replace
 
-from policyengine import quantity
-from policyengine.cluster.node_objects import Node, NodeSelector
-from policyengine.cluster.objects import SelectorRequirement
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_objects import Container, PodSpec, Resources
+from policyengine.cluster.pod_objects import Pod, PodSpec
 from policyengine.cluster.pod_shape import shape_of
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.framework.evaluator import Diagnosis, Evaluator
+from policyengine.diagnosis.dump import DumpedObject
+from policyengine.framework.changes import NO_ROWS
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_with_nominated
-from policyengine.plugins.selectors.node_selector import required_affinity
+from policyengine.framework.post_filter import run_post_filters
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Rows
 
-T = TypeVar("T", bound=Struct)
-REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
+FILLED = 64
+"""Members of a gang that are given room one by one before the first that finds none is looked at."""
+
+Edit = Callable[[PodSpec], PodSpec]
+EvaluatorOf = Callable[[str, Profile | None], Evaluator | None]
+"""(scheduler name, a profile instead of the one that serves it, if any) -> who judges; None where nobody serves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Change:
     """One thing done differently."""
 
     kind: str
-    """`request`, `tolerate`, `drop`, `relax`, `free`, `uncordon`."""
+    """As docs/explain.md lists them: `request`, `tolerate`, `free`, …"""
     subject: str
     """The resource, taint, label, … it is about; changes of one kind to one subject are variants of each other."""
     text: str
@@ -45,6 +50,8 @@ class Change:
     """How much it asks for, to compare changes with: 1 for little."""
     detail: dict[str, Any] = field(default_factory=dict, compare=False)
     """The change as plain data, for JSON."""
+    kubectl: str = ""
+    """The command that makes it, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +59,73 @@ class Attempt:
     """The input with changes applied."""
 
     pod: PodInfo
+    """As changed. Of a gang: a member that finds no room; what is done to it is done to all that wait."""
+    waiting: tuple[str, ...] = ()
+    """The names of all of its gang's members that wait, where there are more; they share a namespace."""
     changes: tuple[Change, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """What was done to the spec, in order."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels given to the pod."""
     gone: frozenset[str] = frozenset()
     """UIDs of running pods taken away."""
-    uncordoned: frozenset[str] = frozenset()
-    """Names of nodes made schedulable."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    """Nodes changed or added, by name."""
+    made: tuple[DumpedObject, ...] = ()
+    """Other objects changed or made."""
+    profile: Profile | None = None
+    """Serves instead of the one that does."""
 
     @property
     def cost(self) -> tuple[int, float]:
         """Fewer changes first, then smaller ones."""
         return len(self.changes), sum(change.cost for change in self.changes)
 
-    def with_spec(self, change: Change, spec: PodSpec) -> Attempt:
+    def with_spec(self, change: Change, edit: Edit) -> Attempt:
         """With another spec of the pod, which then belongs to no view."""
         pod = copy(self.pod)
-        pod.shape = shape_of(spec)
-        return self._with(change, pod=pod)
+        pod.shape = shape_of(edit(pod.shape.spec))
+        return self._with(self._of_all(change), pod=pod, edits=(*self.edits, edit))
+
+    def with_label(self, change: Change, key: str, value: str) -> Attempt:
+        """With a label of the pod."""
+        pod = copy(self.pod)
+        pod.labels = {**pod.labels, key: value}
+        return self._with(self._of_all(change), pod=pod, labels={**self.labels, key: value})
 
     def without(self, change: Change, uids: frozenset[str]) -> Attempt:
         """With running pods taken away."""
         return self._with(change, gone=self.gone | uids)
 
-    def with_uncordoned(self, change: Change, node: str) -> Attempt:
-        """With a node made schedulable."""
-        return self._with(change, uncordoned=self.uncordoned | {node})
+    def with_nodes(self, change: Change, nodes: Sequence[Node]) -> Attempt:
+        """With nodes changed or added."""
+        return self._with(change, nodes={**self.nodes, **{node.metadata.name: node for node in nodes}})
+
+    def with_objects(self, change: Change, kind: str, items: Sequence[Any]) -> Attempt:
+        """With other objects changed or made, decoded."""
+        return self._with(change, made=(*self.made, *(DumpedObject(kind, item) for item in items)))
+
+    def with_profile(self, change: Change, profile: Profile) -> Attempt:
+        """With another policy."""
+        return self._with(change, profile=profile)
+
+    def applied_to(self, pod: Pod) -> Pod:
+        """A pod that is to be placed, as changed."""
+        spec = pod.spec
+        for edit in self.edits:
+            spec = edit(spec)
+        labels = {**pod.metadata.labels, **self.labels}
+        return replace(pod, spec=spec, metadata=replace(pod.metadata, labels=labels))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the pods that are changed alike."""
+        return self.waiting or (self.pod.name,)
+
+    def _of_all(self, change: Change) -> Change:
+        if not self.waiting:
+            return change
+        return dataclasses.replace(change, text=f"{change.text} (all {len(self.waiting)} members that wait)")
 
     def _with(self, change: Change, **fields: Any) -> Attempt:
         return dataclasses.replace(self, changes=(*self.changes, change), **fields)
@@ -83,150 +133,154 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A cluster and the profile that decides. The view is as before after every question."""
+    """A cluster and the profiles that decide. The view is as before after every question."""
 
     view: ClusterView
-    evaluator: Evaluator
+    evaluator_of: EvaluatorOf
+    served: tuple[str, ...] = ()
+    """Scheduler names that may be asked for."""
+    mates: tuple[tuple[str, str], ...] = ()
+    """(UID, node) of the members of the pod's gang that have room already."""
+    left: int = 1
+    """How many pods like the one asked about need room beside them, itself included."""
+    missing: int = 0
+    """How many more members the gang takes, whom nobody has made."""
+    there: Collection[str] | None = None
+    """The names of the nodes, and the UIDs of the running pods, that are there without a change; None: all that the
+    view shows."""
+
+    def is_node(self, row: int) -> bool:
+        """Whether the node is there without a change."""
+        return self.there is None or self.view.nodes.names[row] in self.there
+
+    def short(self, attempt: Attempt) -> int:
+        """How many pods like the one asked about need room in the cluster of the attempt, itself included."""
+        return self.left + (len(self.mates) if attempt.edits else 0)
+
+    def evaluator(self, attempt: Attempt) -> Evaluator | None:
+        """Who judges the pod as it is now; None where nobody serves it."""
+        return self.evaluator_of(attempt.pod.scheduler_name, attempt.profile)
 
     @contextmanager
     def cluster_of(self, attempt: Attempt) -> Iterator[Snapshot]:
         """The cluster as the attempt has it, until the block ends."""
         with ExitStack() as stack:
-            for name in sorted(attempt.uncordoned):
-                stack.enter_context(self._uncordoned(name))
-            yield stack.enter_context(self.view.hypothetically(remove=sorted(attempt.gone)))
+            for name in sorted(attempt.nodes):
+                stack.enter_context(self._with_node(attempt.nodes[name]))
+            for one in attempt.made:
+                if not isinstance(one.object, Pod):
+                    stack.enter_context(self._with_object(one))
+            # Mates that are changed with the pod are to be placed anew.
+            mates = [] if attempt.edits else [mate for mate in self.mates if mate[0] != attempt.pod.uid]
+            yield stack.enter_context(self.view.hypothetically(remove=sorted(attempt.gone), add=mates))
 
     @contextmanager
-    def _uncordoned(self, name: str) -> Iterator[None]:
-        node = self.view.nodes.objects[self.view.nodes.row_of[name]]
+    def _with_node(self, node: Node) -> Iterator[None]:
+        name, view = node.metadata.name, self.view
+        row = view.nodes.row_of.get(name)
+        before = None if row is None else view.nodes.objects[row]
         try:
-            self.view.add_or_update_node(_schedulable(node))
+            # The changed node has no version, and so replaces any, and is replaced by any.
+            view.add_or_update_node(replace(node, metadata=replace(node.metadata, resource_version="")))
             yield
         finally:
-            # The changed node has no version, and so is replaced by any.
-            self.view.add_or_update_node(node)
+            if before is None:
+                view.remove_node(name)
+            else:
+                view.add_or_update_node(before)
 
-    def filter(self, attempt: Attempt) -> Diagnosis:
-        """The diagnosis of the changed input. Its reasons are read at once or not at all."""
+    @contextmanager
+    def _with_object(self, one: DumpedObject) -> Iterator[None]:
+        view, metadata = self.view, one.object.metadata
+        before = view.objects_of(one.kind).get(metadata.key)
+        try:
+            view.set_object(one.kind, replace(one.object, metadata=replace(metadata, resource_version="")))
+            yield
+        finally:
+            if before is None:
+                view.remove_object(one.kind, metadata.key)
+            else:
+                view.set_object(one.kind, before)
+
+    def refused(self, attempt: Attempt) -> dict[str, Rows] | None:
+        """Plugin -> the rows it was the first to refuse, all of them where it refuses the pod as a whole; empty where
+        some node passes. Nodes that changes added are left out. None where nobody serves the pod."""
+        evaluator, names = self.evaluator(attempt), self.view.nodes.names
+        if evaluator is None:
+            return None
         with self.cluster_of(attempt):
-            return filter_with_nominated(self.evaluator, self.view, attempt.pod)
+            found = filter_with_nominated(evaluator, self.view, attempt.pod)
+            by_plugin = {} if len(found.feasible) else found.by_plugin()
+        asked = np.array([self.is_node(row) for row in range(len(names))], dtype=np.bool_)
+        return {plugin: (known := rows[rows < len(names)])[asked[known]] for plugin, rows in by_plugin.items()}
+
+    def node(self, attempt: Attempt, row: int) -> Node:
+        """A node as the attempt has it."""
+        return attempt.nodes.get(self.view.nodes.names[row], self.view.nodes.objects[row])
+
+    def fits(self, attempt: Attempt) -> bool:
+        """Whether some node passes every filter."""
+        return len(self.feasible(attempt)) > 0
+
+    def feasible(self, attempt: Attempt) -> Rows:
+        """The rows that pass every filter; those of nodes that the attempt added come last."""
+        evaluator = self.evaluator(attempt)
+        if evaluator is None:
+            return NO_ROWS
+        with self.cluster_of(attempt):
+            return filter_with_nominated(evaluator, self.view, attempt.pod).feasible
 
     def placement(self, attempt: Attempt) -> tuple[str, int] | None:
-        """(the node that would be chosen, how many fit); None where none fits."""
+        """(the node that would be chosen, how many fit); None where none fits, or the pod may not be tried."""
+        evaluator = self.evaluator(attempt)
+        if evaluator is None:
+            return None
         with self.cluster_of(attempt) as snapshot:
-            diagnosis = filter_with_nominated(self.evaluator, self.view, attempt.pod)
+            diagnosis = filter_with_nominated(evaluator, self.view, attempt.pod)
             if len(diagnosis.feasible) == 0:
                 return None
-            node_scores = self.evaluator.score(attempt.pod, snapshot, diagnosis)
+            node_scores = evaluator.score(attempt.pod, snapshot, diagnosis)
             return snapshot.nodes.names[node_scores.best(attempt.pod.uid)], len(diagnosis.feasible)
 
-
-def _schedulable(node: Node) -> Node:
-    """The node without the cordon, and without the taint that the node controller adds to cordoned ones."""
-    kept = tuple(taint for taint in node.spec.taints if taint.key != "node.kubernetes.io/unschedulable")
-    spec = replace(node.spec, unschedulable=False, taints=kept)
-    return replace(node, metadata=replace(node.metadata, resource_version=""), spec=spec)
-
-
-# ---- the pod with a little less asked of the cluster
-
-
-def amount_text(resource: str, amount: int) -> str:
-    """An amount in the scheduler's unit of the resource, as one writes it: `250m`, `2Gi`, `3`."""
-    if resource == CPU:
-        return quantity.format_cpu(amount)
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
-        return quantity.format_bytes(amount)
-    return quantity.format_count(amount)
+    def preempts(self, attempt: Attempt) -> bool:
+        """Whether the pod fits nowhere, and the policy would make room for it."""
+        evaluator = self.evaluator(attempt)
+        if evaluator is None:
+            return False
+        with self.cluster_of(attempt):
+            diagnosis = filter_with_nominated(evaluator, self.view, attempt.pod)
+            if len(diagnosis.feasible):
+                return False
+            plugins = evaluator.profile.post_filters
+            found = run_post_filters(plugins, attempt.pod, diagnosis, evaluator, self.view)  # type: ignore[arg-type]
+            return bool(found.victims)
 
 
-def requesting(spec: PodSpec, resource: str, target: int) -> PodSpec | None:
-    """The spec with at most `target` of the resource requested, taken from the largest requests first; None where
-    that cannot be had (overhead alone is more)."""
-    if spec.resources is not None and resource in spec.resources.requests:
-        overhead = _read(spec.overhead, resource)
-        lower = _resources(spec.resources, resource, target - overhead) if target > overhead else None
-        return None if lower is None else replace(spec, resources=lower)
-    for _ in range(len(spec.containers) + len(spec.init_containers) + 1):
-        excess = shape_of(spec).requests.get(resource) - target
-        if excess <= 0:
-            return spec
-        reduced = _largest_reduced(spec, resource, excess)
-        if reduced is None:
-            return None
-        spec = reduced
-    return None
+def with_gang(ground: WhatIf, pod: PodInfo) -> tuple[WhatIf, PodInfo]:
+    """The ground and a pod of the gang that finds no room on it, once others of the gang have found theirs; the pod
+    itself where it has no gang, or all find room."""
+    view = ground.view
+    gang = view.scheduling.gang(pod)
+    evaluator = ground.evaluator_of(pod.scheduler_name, None)
+    if gang is None or gang.min < 2 or evaluator is None:
+        return ground, pod
+    needed = max(1, gang.min - gang.reserved - gang.bound)
+    missing = max(0, gang.min - gang.size)
+    mates: list[tuple[str, str]] = []
+    refused = pod
+    with ExitStack() as stack:
+        for mate in [pod, *waiting_mates(view, pod)][: min(needed, FILLED)]:
+            row = evaluator.select_node(mate, view.snapshot())
+            if row is None:
+                refused = mate
+                break
+            mates.append((mate.uid, view.nodes.names[row]))
+            stack.enter_context(view.hypothetically(add=mates[-1:]))
+    left = max(1, needed - len(mates))
+    return dataclasses.replace(ground, mates=tuple(mates), left=left, missing=missing), refused
 
 
-def _largest_reduced(spec: PodSpec, resource: str, excess: int) -> PodSpec | None:
-    """With the excess taken off the one container whose reduction helps most."""
-    best: tuple[int, PodSpec] | None = None
-    for name in ("containers", "init_containers"):
-        containers: tuple[Container, ...] = getattr(spec, name)
-        for place, container in enumerate(containers):
-            held = _read(container.resources.requests, resource)
-            if held == 0:
-                continue
-            lower = replace(container, resources=_resources(container.resources, resource, max(held - excess, 0)))
-            listed: dict[str, Any] = {name: (*containers[:place], lower, *containers[place + 1 :])}
-            changed = replace(spec, **listed)
-            left = shape_of(changed).requests.get(resource)
-            if best is None or left < best[0]:
-                best = (left, changed)
-    if best is None or best[0] >= shape_of(spec).requests.get(resource):
-        return None
-    return best[1]
-
-
-def _read(quantities: Mapping[str, str | int | float], resource: str) -> int:
-    try:
-        text = str(quantities.get(resource, "0"))
-        return quantity.milli_value(text) if resource == CPU else quantity.value(text)
-    except quantity.QuantityError:
-        return 0
-
-
-def _resources(resources: Resources, resource: str, amount: int) -> Resources:
-    return replace(resources, requests=dict(resources.requests) | {resource: amount_text(resource, amount)})
-
-
-def replaced(item: T, path: Sequence[str], change: Callable[[Any], object]) -> T:
-    """The struct with what a path of attributes leads to changed; `item` itself stays as it is."""
-    name, *further = path
-    held = getattr(item, name)
-    changes: dict[str, Any] = {name: replaced(held, further, change) if further else change(held)}
-    return replace(item, **changes)
-
-
-def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
-    """The distinct label requirements of required node affinity, in order."""
-    selector = required_affinity(spec)
-    terms = selector.node_selector_terms if selector else ()
-    return list(dict.fromkeys(expression for term in terms for expression in term.match_expressions))
-
-
-def without_node_expression(spec: PodSpec, expression: SelectorRequirement) -> PodSpec:
-    """The spec without a label requirement in any term of its required node affinity; without that affinity where
-    nothing else was in a term (an empty one would match no node)."""
-
-    def without(selector: NodeSelector) -> NodeSelector | None:
-        terms = tuple(
-            replace(term, match_expressions=tuple(one for one in term.match_expressions if one != expression))
-            for term in selector.node_selector_terms
-        )
-        emptied = any(not term.match_expressions and not term.match_fields for term in terms)
-        return None if emptied else replace(selector, node_selector_terms=terms)
-
-    return replaced(spec, ("affinity", "node_affinity", REQUIRED), without)
-
-
-def without_host_port(spec: PodSpec, port: int) -> PodSpec:
-    """The spec with this port on no host any more."""
-
-    def without(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-        return tuple(
-            replace(one, ports=tuple(replace(of, host_port=0) if of.host_port == port else of for of in one.ports))
-            for one in containers
-        )
-
-    return replace(spec, containers=without(spec.containers), init_containers=without(spec.init_containers))
+def waiting_mates(view: ClusterView, pod: PodInfo) -> list[PodInfo]:
+    """The other pods of the pod's gang that have no node, in the order in which they came."""
+    others = (view.pods.get(uid) for uid in view.scheduling.members(pod) if uid != pod.uid)
+    return [other for other in others if other is not None and not other.node_name]

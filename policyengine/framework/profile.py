@@ -97,6 +97,33 @@ class GangRule(Protocol):
         members counts; None keeps none."""
 
 
+class RangedParam(NamedTuple):
+    """A number that a policy declares a range for. Values in the scheduler's units."""
+
+    name: str
+    value: float
+    least: float
+    most: float
+    grain: int
+    """Values are told in multiples of this; 0 for a double."""
+
+
+class Tuning(Protocol):
+    """What of a profile can be set from outside, and what its rules ask for: for advice about a refusal."""
+
+    def params(self) -> Iterator[RangedParam]:
+        """The numbers that have a range."""
+
+    def text(self, name: str, value: float) -> str | None:
+        """The value of a param as one writes it; None where no text stands for it."""
+
+    def tuned(self, name: str, value: float) -> Profile | None:
+        """The profile with another value of one param; None where it cannot be had."""
+
+    def labels_read(self, rule: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(of the pod, of the node): the keys of labels that a filter asks for by name."""
+
+
 def by_priority(pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
     """kube-scheduler's order (PrioritySort), made total: priority descending, longest queued first, UID."""
     return (-pod.priority, queued_at, pod.uid)
@@ -142,6 +169,8 @@ class Profile:
     """Kinds of objects that its rules read, beside those that its plugins name."""
     fingerprints: Fingerprints | None = None
     """What its queue and its rules were made from; None where nobody has said."""
+    tuning: Tuning | None = field(default=None, compare=False, repr=False)
+    """None for a profile that no policy's text made."""
 
     def plugins(self) -> Iterator[Plugin]:
         """Every plugin of the profile; one that serves several extension points comes several times."""

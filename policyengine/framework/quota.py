@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from policyengine import quantity
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -101,6 +101,24 @@ class Quotas:
         known = snapshot.usage_counts(self).known(pod)
         names = self.groups(pod) if known is None else known
         return [rule for rule in self.rules if rule.name in names]
+
+    def raised(self, rule: QuotaRule, bound: str, amounts: Mapping[str, int]) -> Quotas:
+        """The same with other amounts of one rule; `bound`: `guarantee` or `limit`."""
+        changed: Any = copy(rule)
+        setattr(changed, bound, {**getattr(rule, bound), **amounts})
+        return Quotas((changed if one is rule else one for one in self.rules), self._parts)
+
+    def exceeded(self, pod: PodInfo, snapshot: Snapshot, pods: int = 1) -> tuple[QuotaRule, str, dict[str, int]] | None:
+        """The quota that refuses so many pods like this one: the rule, which bound of it is exceeded, and what they
+        would use with it of the resources of which that is too much. None where none does."""
+        for rule in self.of(pod, snapshot):
+            used = self._used_and_coming(rule, pod, snapshot)
+            for what, bound in (("limit", rule.limit), ("guarantee", rule.guarantee)):
+                wanted = {name: used.get(name, 0) + amount * pods for name, amount in amounts_of(pod) if name in bound}
+                over = {name: amount for name, amount in wanted.items() if amount > bound[name]}
+                if over and (what == "limit" or not rule.may_borrow(pod, snapshot)):
+                    return rule, what, over
+        return None
 
     def used(self, rule: QuotaRule, snapshot: Snapshot) -> Mapping[str, int]:
         """What the quota's pods with a node use, by resource."""

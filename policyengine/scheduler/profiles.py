@@ -5,7 +5,7 @@ A profile whose policy was removed keeps its queue and is not served; its pods w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyengine.cluster.pod_info import PodState
@@ -78,6 +78,11 @@ class ServedProfiles(dict[str, ServedProfile], SchedulingStatus):
         pods = self._view.pods
         bound = sum(1 for uid in gang.placed if uid in pods and pods[uid].state is PodState.BOUND)
         return GangStatus(gang.key, len(gang.members), len(gang.placed) - bound, bound, gang.minimum)
+
+    def members(self, pod: PodInfo) -> Collection[str]:
+        """UIDs of all members of the pod's gang, in the order in which they came."""
+        gang = self._gang_of(pod)
+        return () if gang is None else gang.members.keys()
 
     def placed_gang(self, uid: str) -> PlacedGang | None:
         """The pod's gang; None for a pod that has none, or one of its own."""

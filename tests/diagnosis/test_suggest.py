@@ -45,6 +45,11 @@ def changes(found: list[Json]) -> list[str]:
     return [one["change"] for one in found]
 
 
+def commands(found: list[Json]) -> list[str]:
+    """The command of each suggestion's only change."""
+    return [one["changes"][0].get("kubectl", "") for one in found]
+
+
 def test_the_largest_request_that_fits_is_named_with_the_node() -> None:
     found = suggestions(make_pod().req(cpu="6", memory="1Gi"), node("a", cpu="4"), node("b", cpu="3500m"))
     assert found == [
@@ -73,7 +78,7 @@ def test_a_volume_in_the_way_is_named_with_its_claim() -> None:
     disk = {"pdName": "d"}
     holds = make_pod("q").volume("d", gcePersistentDisk=disk).node("a")
     shared = suggestions(make_pod().volume("scratch", gcePersistentDisk=disk), node("a"), running=(holds,))
-    assert changes(shared) == ["drop the volume scratch"]
+    assert changes(shared) == ["drop the volume scratch", "add a node like a"]
 
 
 def test_a_device_that_is_not_there_is_named_by_its_claim() -> None:
@@ -83,15 +88,21 @@ def test_a_device_that_is_not_there_is_named_by_its_claim() -> None:
     ]
 
 
-def test_a_taint_is_tolerated_exactly() -> None:
+def test_a_taint_is_tolerated_exactly_or_removed() -> None:
     found = suggestions(make_pod(), node("a").taint("gpu", "true"))
-    assert changes(found) == ["tolerate the taint gpu=true:NoSchedule"]
+    assert changes(found) == ["tolerate the taint gpu=true:NoSchedule", "remove the taint gpu=true:NoSchedule from a"]
+    assert commands(found)[1] == "kubectl taint node a gpu=true:NoSchedule-"
+
+
+def test_a_taint_that_a_controller_sets_is_not_removed() -> None:
+    found = suggestions(make_pod(), node("a").taint("node.kubernetes.io/not-ready", ""))
+    assert changes(found) == ["tolerate the taint node.kubernetes.io/not-ready:NoSchedule", "add a node like a"]
 
 
 def test_a_cordoned_node_is_uncordoned() -> None:
     found = suggestions(make_pod().req(cpu="2"), node("a", cpu="1").unschedulable(), node("b").unschedulable())
     assert changes(found)[0] == "uncordon b"
-    assert found[0]["changes"] == [{"kind": "uncordon", "node": "b"}]
+    assert found[0]["changes"] == [{"kind": "uncordon", "node": "b", "kubectl": "kubectl uncordon b"}]
 
 
 def test_room_is_made_by_the_fewest_pods() -> None:
@@ -101,24 +112,27 @@ def test_room_is_made_by_the_fewest_pods() -> None:
         make_pod("large").req(cpu="2").node("a"),
     )
     found = suggestions(make_pod().req(cpu="2"), node("a"), running=running)
-    assert changes(found) == ["free 2 cpu on a: delete or move default/large"]
+    assert changes(found) == ["free 2 cpu on a: delete or move default/large", "add a node like a"]
+    assert commands(found) == ["kubectl --namespace default delete pod large", ""]
 
 
 def test_a_pod_that_goes_anyway_is_waited_for() -> None:
     running = (make_pod("stays").req(cpu="2").node("a"), make_pod("goes").req(cpu="2").node("a").deleting())
     found = suggestions(make_pod().req(cpu="2"), node("a"), running=running)
-    assert changes(found) == ["free 2 cpu on a: wait until default/goes has terminated"]
+    assert changes(found)[0] == "free 2 cpu on a: wait until default/goes has terminated"
 
 
 def test_a_full_node_lacks_a_pod_slot() -> None:
     full = node("a").allocatable(pods=1)
     found = suggestions(make_pod(), full, running=(make_pod("one").node("a"),))
-    assert changes(found) == ["free a pod slot on a: delete or move default/one"]
+    assert changes(found) == ["free a pod slot on a: delete or move default/one", "add a node like a"]
 
 
 def test_a_label_constraint_is_dropped() -> None:
     pod = make_pod().node_selector({"disk": "ssd"})
-    assert changes(suggestions(pod, node("a"))) == ["drop `disk: ssd` from nodeSelector"]
+    found = suggestions(pod, node("a"))
+    assert changes(found) == ["drop `disk: ssd` from nodeSelector", "label node a disk=ssd"]
+    assert commands(found)[1] == "kubectl label --overwrite node a disk=ssd"
     pod = make_pod().node_affinity((ZONE, "In", ["b", "c"]))
     assert changes(suggestions(pod, node("a").label(ZONE, "a"))) == [
         f"drop `{ZONE} In b, c` from required node affinity"
@@ -141,7 +155,7 @@ def test_a_spread_constraint_is_relaxed_by_one_before_it_is_dropped() -> None:
 def test_a_host_port_is_dropped_or_freed() -> None:
     running = (make_pod("holder").host_port(80).node("a"),)
     found = suggestions(make_pod().host_port(80), node("a"), running=running)
-    assert changes(found) == ["drop hostPort 80", "free host port 80 on a: delete or move default/holder"]
+    assert changes(found)[:2] == ["drop hostPort 80", "free host port 80 on a: delete or move default/holder"]
 
 
 def test_changes_are_combined_where_one_is_not_enough() -> None:
@@ -182,7 +196,8 @@ def test_the_cluster_is_as_before_and_every_suggestion_names_a_node_of_it(seed: 
     evaluator = Evaluator(default_profile())
     for pod in loaded.pending:
         for found in suggest(evaluator, pod, loaded.view):
-            assert found["chosen"] in loaded.view.nodes.row_of
+            more = [f"{one['like']}-more-" for one in found["changes"] if one["kind"] == "node"]
+            assert found["chosen"] in loaded.view.nodes.row_of or found["chosen"].startswith(tuple(more))
             assert found["fits"] >= 1
             assert found["changes"]
     validate_view(loaded.view)

@@ -36,8 +36,11 @@ Unit = tuple[PodInfo, ...]
 class Preemptible:
     """The pods that one pod may preempt. Valid until the view changes."""
 
-    def __init__(self, pod: PodInfo, profile: Profile, view: ClusterView) -> None:
+    def __init__(self, pod: PodInfo, profile: Profile, view: ClusterView, equals: bool = False) -> None:
+        """`equals`: pods of the same priority may go too; a scheduler never chooses among equals, people do."""
         self._pod = pod
+        self._bound = pod.priority + equals
+        """Pods below this priority may be asked."""
         self._view = view
         rule = profile.preempt
         self._rule = None if rule is None else rule.about(pod, view)
@@ -83,7 +86,7 @@ class Preemptible:
     def may_await(self, pod: PodInfo) -> bool:
         """Whether a pod on its way out may be going for this one."""
         reclaimed = self.reclaims and pod.priority < SYSTEM_CRITICAL
-        return pod.priority < self._pod.priority or reclaimed or pod.uid in self._giving_way
+        return pod.priority < self._bound or reclaimed or pod.uid in self._giving_way
 
     def _may_be_asked(self, pod: PodInfo) -> bool:
         if not self.may_await(pod):
@@ -125,7 +128,7 @@ class Preemptible:
 
     def _takes(self, surplus: Surplus, pod: PodInfo) -> bool:
         has = surplus.has(pod)
-        if not has and (has is not None or (pod.priority >= self._pod.priority and pod.uid not in self._giving_way)):
+        if not has and (has is not None or (pod.priority >= self._bound and pod.uid not in self._giving_way)):
             return False
         surplus.take(pod)
         return True

@@ -28,10 +28,12 @@ NAME_FIELD: Final = "metadata.name"
 class LabelTest:
     """One requirement over a label's column: evaluated once per distinct value, then gathered."""
 
-    __slots__ = ("_table", "requirement")
+    __slots__ = ("_table", "_values", "requirement")
 
     def __init__(self, requirement: Requirement) -> None:
         self.requirement = requirement
+        self._values: Sequence[str] = ()
+        """The cluster's own list of values, to which the verdicts belong."""
         self._table: Mask = np.array([requirement.holds(None)])
 
     def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
@@ -42,6 +44,8 @@ class LabelTest:
         return mask
 
     def _verdicts(self, values: Sequence[str]) -> Mask:
+        if values is not self._values:
+            self._values, self._table = values, self._table[-1:]
         known = len(self._table) - 1
         if known < len(values):
             holds = self.requirement.holds

@@ -1,0 +1,145 @@
+"""What keeps a pod from being tried at all: a name that nobody serves, gates, a gang that is not whole, a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Final
+
+from msgspec.structs import replace
+
+from policyengine.cluster.objects import ObjectMeta, OwnerReference
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod, PodSpec
+from policyengine.cluster.storage_objects import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    StorageClass,
+    StorageResources,
+)
+from policyengine.cluster.view import ClusterView
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup, ReplicaSet
+from policyengine.diagnosis import kubectl
+from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
+
+NAMES: Final = 2
+"""Scheduler names that are tried, the nearest first."""
+CLASSES: Final = 3
+"""Storage classes of which a missing claim is tried."""
+CLAIM_SIZE: Final = "1Gi"
+MADE: Final = 32
+"""Members of a gang that are made at most."""
+_SCALED: Final = {"StatefulSet": "statefulset", "ReplicaSet": "replicaset", "Deployment": "deployment"}
+
+
+def served(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
+    """A scheduler name that is served."""
+    asked = attempt.pod.scheduler_name
+    near = sorted(what_if.served, key=lambda name: (-SequenceMatcher(None, asked, name).ratio(), name))
+    for place, name in enumerate(near[:NAMES]):
+        detail = {"from": asked, "to": name}
+        text = f"ask for the scheduler {name} instead of {asked}"
+        change = Change("schedulerName", "", text, 1.1 + 0.1 * place, detail)
+        yield attempt.with_spec(change, lambda spec, name=name: replace(spec, scheduler_name=name))  # type: ignore[misc]
+
+
+def ungated(attempt: Attempt) -> Iterator[Attempt]:
+    """Without its scheduling gates."""
+    pod = attempt.pod
+    gates = [gate.name for gate in pod.shape.spec.scheduling_gates]
+    if gates:
+        text = f"remove the scheduling gate{'s' * (len(gates) > 1)} {', '.join(gates)}"
+        line = kubectl.patch("pod", attempt.names, pod.namespace, "merge", {"spec": {"schedulingGates": None}})
+        change = Change("gate", "", text, 1.0, {"gates": gates}, line)
+        yield attempt.with_spec(change, lambda spec: replace(spec, scheduling_gates=()))
+
+
+def whole(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
+    """The gang with the members that it lacks, or one that asks for no more than there are."""
+    made = sum(isinstance(one.object, Pod) for one in attempt.made)
+    count, pod, view = what_if.missing - made, attempt.pod, what_if.view
+    if count <= 0:
+        return
+    if count <= MADE:
+        text = f"add {count} member{'s' * (count > 1)} like {pod.key} to its gang"
+        size = len(view.scheduling.members(pod)) + count
+        change = Change("members", "", text, 1.2, {"like": pod.key, "count": count}, _scaled(view, pod, size))
+        yield attempt.with_objects(change, "Pod", [_member(pod, number + 1) for number in range(count)])
+    group, exist = pod.group, what_if.view.scheduling.gang(pod)
+    if group is None or exist is None or not exist.size:
+        return
+    name, place = group.metadata.name, group.metadata.namespace
+    fewer: PodGroup | NativePodGroup
+    if isinstance(group, PodGroup):
+        patch = {"spec": {"minMember": exist.size}}
+        fewer = replace(group, spec=replace(group.spec, min_member=exist.size))
+    elif (gang := group.spec.scheduling_policy.gang) is not None:
+        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": exist.size}}}}  # type: ignore[dict-item]
+        smaller = replace(group.spec.scheduling_policy, gang=replace(gang, min_count=exist.size))
+        fewer = replace(group, spec=replace(group.spec, scheduling_policy=smaller))
+    else:
+        return
+    detail = {"podGroup": group.metadata.key, "from": exist.min, "to": exist.size}
+    text = f"have the PodGroup {name} ask for {exist.size} members instead of {exist.min}"
+    line = kubectl.patch("podgroup", [name], place, "merge", patch)
+    kind = "PodGroup" if isinstance(group, PodGroup) else "NativePodGroup"
+    yield attempt.with_objects(Change("members", "group", text, 1.6, detail, line), kind, [fewer])
+
+
+def _member(like: PodInfo, number: int) -> Pod:
+    name = f"{like.name}-more-{number}"
+    metadata = ObjectMeta(
+        name=name,
+        namespace=like.namespace,
+        uid=f"uid of {like.namespace}/{name}",
+        labels=like.labels,
+        annotations=like.annotations,
+        owner_references=like.owner_references,
+    )
+    return Pod(metadata=metadata, spec=like.shape.spec)
+
+
+def _scaled(view: ClusterView, pod: PodInfo, size: int) -> str:
+    """The command that has the pod's owner make so many pods; a ReplicaSet's own owner, which would take it back."""
+    owner: OwnerReference | None = pod.owner
+    if owner is not None and owner.kind == "ReplicaSet":
+        found = view.objects(ReplicaSet).get(f"{pod.namespace}/{owner.name}")
+        owner = owner if found is None else found.metadata.controller or owner
+    if owner is None or owner.kind not in _SCALED:
+        return ""
+    object_name = f"{_SCALED[owner.kind]}/{owner.name}"
+    return kubectl.line("scale", object_name, f"--replicas={size}", names=[owner.name], namespace=pod.namespace)
+
+
+def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
+    """The claims that the pod names and nobody has made, of a class that provides volumes where the pod goes."""
+    pod, view = attempt.pod, what_if.view
+    there = {**view.objects(PersistentVolumeClaim), **{one.object.metadata.key: None for one in attempt.made}}
+    absent = [name for name in _claims(pod.shape.spec) if f"{pod.namespace}/{name}" not in there]
+    classes = [one for one in view.objects(StorageClass).values() if one.volume_binding_mode == "WaitForFirstConsumer"]
+    for place, class_ in enumerate(sorted(classes, key=_default_first)[:CLASSES] if absent else ()):
+        changed, name = attempt, class_.metadata.name
+        for claim in absent:
+            text = f"create the claim {claim} of class {name}"
+            detail = {"claim": f"{pod.namespace}/{claim}", "storageClass": name, "size": CLAIM_SIZE}
+            item = PersistentVolumeClaim(
+                metadata=ObjectMeta(name=claim, namespace=pod.namespace, uid=f"uid of {pod.namespace}/{claim}"),
+                spec=PersistentVolumeClaimSpec(
+                    storage_class_name=name,
+                    access_modes=("ReadWriteOnce",),
+                    resources=StorageResources(requests={"storage": CLAIM_SIZE}),
+                ),
+            )
+            change = Change("claim", claim, text, 1.2 + 0.1 * place, detail)
+            changed = changed.with_objects(change, "PersistentVolumeClaim", [item])
+        yield changed
+
+
+def _claims(spec: PodSpec) -> list[str]:
+    named = [volume.persistent_volume_claim for volume in spec.volumes]
+    return list(dict.fromkeys(claim.claim_name for claim in named if claim is not None))
+
+
+def _default_first(one: StorageClass) -> tuple[bool, str]:
+    default = one.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+    return not default, one.metadata.name
