@@ -349,8 +349,9 @@ def _listed(objects: list[DumpedObject]) -> list[tuple[float, Message]]:
         elif one.kind != "Pod":
             said.append(((0, ""), ObjectObserved(one.kind, one.object)))
         else:
-            bound = bool(one.object.spec.node_name)
-            said.append(((2 if bound else 1, one.object.metadata.creation_timestamp or ""), PodObserved(one.object)))
+            # Among equals who were started at one time preemption takes those that were listed first.
+            created = one.object.metadata.creation_timestamp or ""
+            said.append(((2, "") if one.object.spec.node_name else (1, created), PodObserved(one.object)))
     said.sort(key=lambda pair: pair[0])
     return [(_seconds(order[1]) if order[0] == 1 else NOW - 3600 if order[0] == 0 else NOW, m) for order, m in said]
 
