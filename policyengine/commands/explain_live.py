@@ -32,7 +32,7 @@ TIMEOUT: Final = 10.0
 WIDE: Final = 400
 """Columns where the output is no terminal: no line is folded."""
 _SHOWN: Final = 12
-_REFUSED: Final = ("unschedulable", "backoff")
+_WAITS: Final = ("unschedulable", "backoff", "held", "gated")
 """Places of pods that a change may help."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -78,7 +78,7 @@ def explain_running(name: str | None, kubeconfig: Path | None, context: str | No
 
 
 def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> None:
-    entry = _forecast(page, server) if page["place"] in _REFUSED else {}
+    entry = _forecast(page, server) if page["place"] in _WAITS else {}
     if output == "json":
         click.echo(json.dumps([{"pod": page["pod"], **entry, "running": page}], indent=2))
         return

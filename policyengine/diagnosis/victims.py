@@ -113,16 +113,17 @@ def _for_mates(
         stack.enter_context(view.hypothetically([pod.uid for pod in victims], [(attempt.pod.uid, names[row])]))
         rest = [mate for mate in waiting_mates(view, attempt.pod) if mate.uid not in placed]
         for mate in rest[: min(what_if.left - 1, MEMBERS)]:
-            here = evaluator.select_node(mate, view.snapshot())
-            if here is None:
-                refused = evaluator.filter(mate, view.snapshot()).rows_with(Code.UNSCHEDULABLE)
-                tried = ((_victims(evaluator, what_if, mate, one), one) for one in roomiest(attempt, what_if, refused))
-                going, here = min((one for one in tried if one[0]), key=lambda one: len(one[0]), default=((), -1))
-                if not going:
-                    return tuple(further)
-                further += going
-                stack.enter_context(view.hypothetically([pod.uid for pod in going]))
-            stack.enter_context(view.hypothetically(add=[(mate.uid, names[here])]))
+            chosen = evaluator.select_node(mate, view.snapshot())
+            if chosen is not None:
+                stack.enter_context(view.hypothetically(add=[(mate.uid, chosen.node)]))
+                continue
+            refused = evaluator.filter(mate, view.snapshot()).rows_with(Code.UNSCHEDULABLE)
+            tried = [(_victims(evaluator, what_if, mate, one), one) for one in roomiest(attempt, what_if, refused)]
+            going, here = min((one for one in tried if one[0]), key=lambda one: len(one[0]), default=((), -1))
+            if not going:
+                break
+            further += going
+            stack.enter_context(view.hypothetically([pod.uid for pod in going], [(mate.uid, names[here])]))
     return tuple(further)
 
 

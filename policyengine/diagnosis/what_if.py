@@ -270,11 +270,11 @@ def with_gang(ground: WhatIf, pod: PodInfo) -> tuple[WhatIf, PodInfo]:
     refused = pod
     with ExitStack() as stack:
         for mate in [pod, *waiting_mates(view, pod)][: min(needed, FILLED)]:
-            row = evaluator.select_node(mate, view.snapshot())
-            if row is None:
+            chosen = evaluator.select_node(mate, view.snapshot())
+            if chosen is None:
                 refused = mate
                 break
-            mates.append((mate.uid, view.nodes.names[row]))
+            mates.append((mate.uid, chosen.node))
             stack.enter_context(view.hypothetically(add=mates[-1:]))
     left = max(1, needed - len(mates))
     return dataclasses.replace(ground, mates=tuple(mates), left=left, missing=missing), refused
