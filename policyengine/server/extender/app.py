@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from random import Random
@@ -39,6 +39,8 @@ MAX_BODY = 64 * 1024 * 1024
 """Bytes: 5,000 nodes with long lists of images take about 50 MB."""
 MAX_BODIES = 2 * MAX_BODY
 """Bytes of all bodies in hand."""
+PIECE = 1024 * 1024
+"""Bytes of an answer that are written at once."""
 _SHOWN = 2000
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -134,7 +136,18 @@ class ExtenderApp:
 
 
 def _response(answer: Answer) -> web.Response:
-    return web.Response(body=answer.body, status=answer.status, content_type="application/json")
+    headers = {"Content-Length": str(len(answer.body))}
+    return web.Response(
+        body=_pieces(answer.body), status=answer.status, headers=headers, content_type="application/json"
+    )
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    """Others have their turn between two pieces: to encrypt 60 MiB of nodes takes 0.1 s."""
+    view = memoryview(body)
+    for start in range(0, len(view), PIECE):
+        yield bytes(view[start : start + PIECE])
+        await asyncio.sleep(0)
 
 
 logger = logging.getLogger(__name__)
