@@ -58,6 +58,12 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         {"type": _SEVERITIES},
     ),
     (
+        "policies_notices",
+        "--notices/--no-notices",
+        "Whether Events tell of pods that nobody serves, and of policies that nobody reads.  [default: notices]",
+        {"default": None},
+    ),
+    (
         "policies_cpuLimit",
         "--policy-cpu-limit",
         "CPU time for compiling and testing such a ConfigMap; one that takes more is rejected.  [default: 2s]",

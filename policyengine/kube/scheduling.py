@@ -12,6 +12,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
+from policyengine.kube.notices import Notices
 from policyengine.kube.policies.compiling import compile_at_once
 from policyengine.kube.policies.config_map import LABEL_SELECTOR
 from policyengine.kube.policies.precedence import Compile
@@ -40,9 +41,11 @@ class Scheduler:
         elector: LeaderElector | None = None,
         extenders: Sequence[HttpExtender] = (),
         observed: Callable[[SchedulerState], Core] = lambda state: state,
+        with_notices: bool = False,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
-        drives in the core's place: the core, with somebody who looks on."""
+        drives in the core's place: the core, with somebody who looks on. `with_notices`: whether Events tell of what
+        nobody serves, and nobody reads."""
         self.elector = elector
         # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
         extenders = sorted(extenders, key=lambda one: one.ignorable)
@@ -71,6 +74,9 @@ class Scheduler:
             leads=self.runner.leads,
         )
 
+        told = (self.runner.record, self.runner.leads, namespace, label_selector)
+        self._notices = Notices(self.state, client, clock, *told) if with_notices else None
+
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until `stop` is set; returns when everything decided was said, and the lease is given back.
 
@@ -78,6 +84,8 @@ class Scheduler:
         """
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
         beside = [asyncio.create_task(self.reloader.run())]
+        if self._notices is not None:
+            beside.append(asyncio.create_task(self._notices.run()))
         if self.elector is not None:
             beside.append(asyncio.create_task(self.elector.run()))
         try:

@@ -75,6 +75,8 @@ class RecordEvent(Action, frozen=True):
     api_version: str = "v1"
     node: str = ""
     """The node that it is about as well."""
+    policy: str = ""
+    """The policy that decided, as `NAME@HASH`, the hash's first 12 characters; "" where none did."""
 
 
 class DeleteVictim(Action, frozen=True):

@@ -22,26 +22,28 @@ _NOTE_LIMIT = 1024
 _CUT = " ..."
 
 
-def scheduled(pod: PodInfo, node: str) -> RecordEvent:
+def scheduled(pod: PodInfo, node: str, policy: str) -> RecordEvent:
     """The pod is bound."""
     note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
-    return _event(pod, "Normal", "Scheduled", "Binding", note)
+    return _event(pod, "Normal", "Scheduled", "Binding", note, policy)
 
 
 def failed(
     queued: QueuedPod,
     reason: str,
     message: str,
+    policy: str,
     with_event: bool = True,
     nominated: str | None = None,
     node: str = "",
 ) -> list[Action]:
-    """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR; `nominated` the node that it is
-    newly nominated to, "" where a nomination ended, None where nothing changed; `node` the one it was refused on."""
+    """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR; `policy` refused it; `nominated`
+    the node that it is newly nominated to, "" where a nomination ended, None where nothing changed; `node` the one it
+    was refused on."""
     message = cut(message)
     said: list[Action] = []
     if with_event:
-        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, node=node))
+        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, policy, node=node))
     if nominated is not None or _is_news(queued, reason, message):
         said.append(_condition(queued.pod, reason, message, nominated))
         queued.said = (reason, message)
@@ -53,12 +55,12 @@ def nomination(pod: PodInfo, node: str) -> PatchPodCondition:
     return _condition(pod, "", "", node)
 
 
-def preempted(victim: PodInfo, preemptor: PodInfo, node: str, in_memory: bool = False) -> RecordEvent:
+def preempted(victim: PodInfo, preemptor: PodInfo, node: str, policy: str, in_memory: bool = False) -> RecordEvent:
     """The victim had to go. `in_memory`: it was not bound yet, and only gave its reservation back."""
     note = f"Preempted by pod {preemptor.uid} on node {node}"
     if in_memory:
         note += " (in kube-scheduler memory)."
-    return _event(victim, "Normal", "Preempted", "Preempting", note, preemptor.scheduler_name)
+    return _event(victim, "Normal", "Preempted", "Preempting", note, policy, preemptor.scheduler_name)
 
 
 def cut(text: str) -> str:
@@ -70,7 +72,7 @@ def cut(text: str) -> str:
 
 
 def _event(
-    pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str = "", node: str = ""
+    pod: PodInfo, kind: str, reason: str, action: str, note: str, policy: str, scheduler_name: str = "", node: str = ""
 ) -> RecordEvent:
     return RecordEvent(
         uid=pod.uid,
@@ -83,6 +85,7 @@ def _event(
         note=note,
         scheduler_name=scheduler_name or pod.scheduler_name,
         node=node,
+        policy=policy,
     )
 
 

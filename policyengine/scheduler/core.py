@@ -218,7 +218,9 @@ class Core:
         self.timeline.record(queued.uid, self.now, what, *by, served.runtime.policy_hash, message)
         served.queue.failed(queued, self.now, plugins, pending, by=served.runtime.profile)
         news = nominated if nominated is not None and self.nominate(queued.pod, nominated) else None
-        self.actions += conditions_and_events.failed(queued, reason, message, nominated=news, node=node)
+        self.actions += conditions_and_events.failed(
+            queued, reason, message, served.runtime.policy, nominated=news, node=node
+        )
 
     def nominate(self, pod: PodInfo, node: str) -> bool:
         """A node is being cleared for the pod, or ("") none is any more; whether that is news."""
@@ -246,5 +248,5 @@ class Core:
                     continue  # the API server has set the condition SchedulingGated
                 news = "" if self.nominate(queued.pod, "") else None
                 self.actions += conditions_and_events.failed(
-                    queued, UNSCHEDULABLE, message, with_event=not again, nominated=news
+                    queued, UNSCHEDULABLE, message, served.runtime.policy, with_event=not again, nominated=news
                 )

@@ -80,7 +80,7 @@ def clear(
     queued.room = RoomMade(node, tuple([victim.key for victim in victims]), why)
     core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(queued.room.victims), why)
     _end_lesser_nominations(core, served, pod, node)
-    _evict(core, pod, node, victims)
+    _evict(core, served.runtime.policy, pod, node, victims)
 
 
 def is_running(core: Core, preemptor: str) -> bool:
@@ -138,12 +138,12 @@ def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, nod
             nominate(core, other, "")
 
 
-def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
     by_request: list[PodInfo] = []
     for victim in victims:
         waiting = core.waiting_pods.pop(victim.uid, None)
         if waiting is not None:
-            core.actions.append(conditions_and_events.preempted(victim, pod, node, in_memory=True))
+            core.actions.append(conditions_and_events.preempted(victim, pod, node, policy, in_memory=True))
             core.reject(waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
         elif not victim.deleting:
             by_request.append(victim)
@@ -164,6 +164,6 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
                 preemptor=pod.uid,
                 message=f"{pod.scheduler_name}: preempting to accommodate {whom}",
                 observed_generation=victim.generation,
-                event=conditions_and_events.preempted(victim, pod, node),
+                event=conditions_and_events.preempted(victim, pod, node, policy),
             )
         )

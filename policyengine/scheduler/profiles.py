@@ -34,6 +34,8 @@ class ProfileRuntime:
         """TypeError for a plugin without its extension point's methods."""
         self.profile = profile
         self.policy_hash = profile.policy_hash
+        self.policy = f"{profile.name}@{profile.policy_hash[:12]}"
+        """Its name in events."""
         self.evaluator = Evaluator(profile)
         self.post_filters = _all_extend(profile.post_filters, PostFilterPlugin, "PostFilter")
         self.reserve = _all_extend(profile.reserve, ReservePlugin, "Reserve")

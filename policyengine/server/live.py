@@ -122,6 +122,7 @@ async def live(
             elector=connection.elector,
             extenders=extenders,
             observed=observed,
+            with_notices=policies["notices"],
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)

@@ -42,6 +42,7 @@ def test_a_bound_pod_is_told_so_once_the_server_agrees():
             action="Binding",
             note="Successfully assigned default/p to n1",
             scheduler_name=NAME,
+            policy=f"default@{driver.state.profiles[0].policy_hash[:12]}",
         )
     ]
     assert driver.see(pod("p").node("n1")) == []

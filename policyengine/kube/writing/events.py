@@ -32,6 +32,8 @@ NOTE_LIMIT = 1024
 """Bytes of a note the API server accepts (events.k8s.io validation)."""
 NAME_LIMIT = 236
 """Characters of an object's name in an event's, which has at most 253."""
+DECIDED_BY = "policyengine.io/decided-by"
+"""The annotation that names the policy: the note is kube-scheduler's, word for word."""
 CONDITIONS = 65_536
 """Pods whose last condition is remembered."""
 
@@ -84,7 +86,7 @@ class EventRecorder:
                 self._on_problem(f"events are dropped: {LIMIT} writes wait for the API server")
             self._drops = True
             return
-        about = event.uid, event.resource_version, event.node, event.scheduler_name
+        about = event.uid, event.resource_version, event.node, event.scheduler_name, event.policy
         key = (*about, event.reason, event.action, event.note)
         series = self._series.get(key)
         if series is None:
@@ -104,7 +106,7 @@ class EventRecorder:
 
     def _body(self, series: _Series) -> dict[str, Any]:
         event = series.event
-        body = {
+        body: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "events.k8s.io/v1",
             "metadata": {"name": series.name, "namespace": series.namespace},
@@ -127,6 +129,8 @@ class EventRecorder:
             "deprecatedFirstTimestamp": None,
             "deprecatedLastTimestamp": None,
         }
+        if event.policy:
+            body["metadata"]["annotations"] = {DECIDED_BY: event.policy}
         if event.node:
             body["related"] = {"kind": "Node", "apiVersion": "v1", "name": event.node}
         return body | _growth(series) if series.count > 1 else body

@@ -139,7 +139,7 @@ def _bound(core: Core, decision: Decision) -> None:
         decision.held.served.queue.gangs.mark_changed(bind.uid, requeue_refused=True)
     core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
     core.log(decision.held.runtime, "postBind", queued.pod, bind.node)
-    core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node))
+    core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node, decision.held.runtime.policy))
 
 
 def read(core: Core, decision: Decision) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policyengine.clock import micro_time
 from policyengine.kube.http.client import Client, ConnectionFailed
@@ -18,7 +19,7 @@ from tests.kube.virtual_time import VirtualClock, run
 from tests.kube.writing.recorded_writes import accept, recorded, running
 
 
-def written(event: RecordEvent, times: int = 1, server: ScriptedServer | None = None) -> list[Asked]:
+def written(*events: RecordEvent, times: int = 1, server: ScriptedServer | None = None) -> list[Asked]:
     server = server or ScriptedServer(handler=accept)
 
     async def work() -> None:
@@ -26,7 +27,7 @@ def written(event: RecordEvent, times: int = 1, server: ScriptedServer | None = 
         recorder = EventRecorder(Client(server), VirtualClock(), queue, host="host")
 
         async def several() -> None:
-            for _ in range(times):
+            for event in events * times:
                 recorder.record(event)
                 await queue.flush(300)
 
@@ -53,6 +54,15 @@ def test_an_event_is_written_as_kube_scheduler_wrote_it() -> None:
     for one in (body, expected):
         one["metadata"]["name"] = one["eventTime"] = ""
     assert body == expected
+
+
+def test_the_policy_is_named_beside_the_note_and_another_policys_refusal_is_another_event() -> None:
+    policies = ["riya@9ab79ab40b36", "riya@0123456789ab"]
+    asked = written(*(replace(an_event("x"), policy=policy) for policy in policies))
+    assert [one.body["metadata"]["annotations"] for one in asked] == [
+        {"policyengine.io/decided-by": policy} for policy in policies
+    ]
+    assert {one.body["note"] for one in asked} == {"x"}
 
 
 def test_the_same_event_again_grows_a_series_at_powers_of_two() -> None:

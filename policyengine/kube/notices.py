@@ -1,0 +1,186 @@
+"""What nobody else would tell: a pod whose schedulerName nobody serves, and policies where nobody reads them.
+
+Rules:
+1. A pod that has waited for `PATIENCE` and that no policy here serves is told so by an Event, once. Pods of a name that
+   somebody serves are not: `default-scheduler`, and a name of which any pod has a node or a PodScheduled condition,
+   which every scheduler writes. Nor are pods with a scheduling gate, or that are being deleted.
+2. A ConfigMap or SchedulingPolicy with the label, outside the namespace that is read, is told so by an Event, once. One
+   with a status is read by another installation. This looks at other namespaces, which the rights of `deploy/` do not
+   include: without the right to list them it is left out, and nothing is refused, as the right is asked about first.
+3. Only the leader tells. What was told is forgotten when another process leads: then it is told once more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from policyengine.clock import Clock
+from policyengine.cluster.kinds import CONFIG_MAPS, SCHEDULING_POLICIES, Kind
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
+from policyengine.kube.policies.config_map import LABEL_SELECTOR, STATUS
+from policyengine.kube.policies.reports import CONTROLLER
+from policyengine.language.suggestion import nearest_first
+from policyengine.scheduler.actions import RecordEvent
+from policyengine.scheduler.state import SchedulerState
+
+logger = logging.getLogger(__name__)
+
+PERIOD = 30.0
+"""Seconds between two looks."""
+PATIENCE = 60.0
+MOST = 500
+"""Pods that are told at one look: the others at the next ones."""
+NAMES = 5
+"""Scheduler names that a note shows."""
+KUBE_SCHEDULERS = "default-scheduler"
+"""The one name that others serve wherever Kubernetes runs."""
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class _Labelled(msgspec.Struct):
+    """A ConfigMap or SchedulingPolicy, as far as it matters here."""
+
+    metadata: ObjectMeta
+    status: dict[str, Any] | None = None
+
+
+class Notices:
+    """Looks now and then, and tells."""
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        client: Client,
+        clock: Clock,
+        record: Callable[[RecordEvent], None],
+        leads: Callable[[], bool],
+        namespace: str,
+        label_selector: str,
+    ) -> None:
+        self._state = state
+        self._client = client
+        self._clock = clock
+        self._record = record
+        self._leads = leads
+        self._namespace = namespace
+        self._selector = label_selector
+        self._told: set[str] = set()
+        """UIDs of the pods that were told and still wait."""
+        self._told_policies: set[str] = set()
+        self._seen: set[str] = set()
+        """UIDs of the policies elsewhere that were there at the last look: another installation has had its time."""
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self._clock.sleep(PERIOD)
+            if not self._leads():
+                continue
+            self.look_at_pods()
+            try:
+                await self.look_elsewhere()
+            except (ApiError, ConnectionFailed) as error:
+                logger.debug("policies in other namespaces are not looked for: %s", error)
+
+    def look_at_pods(self) -> None:
+        """Tell of pods that nobody serves."""
+        served = {profile.scheduler_name for profile in self._state.profiles} | {KUBE_SCHEDULERS}
+        alone: list[PodInfo] = []
+        theirs = set(served)
+        for pod in self._state.view.pods.values():
+            if pod.scheduler_name in served:
+                continue
+            if pod.state is not PodState.PENDING or any(one.type == "PodScheduled" for one in pod.conditions):
+                theirs.add(pod.scheduler_name)
+            elif self._clock.now() - pod.created_at >= PATIENCE:
+                alone.append(pod)
+        ours = sorted(served - {KUBE_SCHEDULERS})
+        self._told &= {pod.uid for pod in alone}
+        told = len(self._told)
+        for pod in alone:
+            is_free = not (pod.deleting or pod.shape.spec.scheduling_gates)
+            if pod.scheduler_name not in theirs and is_free and pod.uid not in self._told:
+                if len(self._told) - told >= MOST:
+                    return
+                self._told.add(pod.uid)
+                names = ", ".join(nearest_first(pod.scheduler_name, ours)[:NAMES]) or "none"
+                note = f"nobody serves schedulerName `{pod.scheduler_name}`; served by policies: {names}"
+                self._record(_event("v1", "Pod", pod.uid, pod.namespace, pod.name, "NotServed", "Scheduling", note))
+
+    async def look_elsewhere(self) -> None:
+        """Tell of policies in namespaces that are not read. Raises `ApiError`, `ConnectionFailed`."""
+        seen: set[str] = set()
+        for kind in (CONFIG_MAPS, SCHEDULING_POLICIES):
+            if not await self._may_list(kind):
+                continue
+            for one in await self._elsewhere(kind):
+                about = one.metadata
+                seen.add(about.uid)
+                if about.uid in self._seen and about.uid not in self._told_policies:
+                    self._told_policies.add(about.uid)
+                    note = f"policies are read in namespace `{self._namespace}`; nobody reads this one"
+                    who = about.uid, about.namespace, about.name
+                    self._record(_event(kind.api_version, kind.kind, *who, "PolicyNotRead", "Loading", note))
+        self._seen = seen
+        self._told_policies &= seen
+
+    async def _may_list(self, kind: Kind[Any]) -> bool:
+        wanted = {"verb": "list", "group": kind.group, "resource": kind.plural}
+        spec = {"resourceAttributes": wanted}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+        status = object_of(await self._client.call("POST", _REVIEWS, review)).get("status") or {}
+        return bool(status.get("allowed"))
+
+    async def _elsewhere(self, kind: Kind[Any]) -> list[_Labelled]:
+        """Those with the label and without a status, page by page."""
+        found: list[_Labelled] = []
+        token, selector = "", self._selector
+        if kind is SCHEDULING_POLICIES and selector == LABEL_SELECTOR:
+            selector = ""  # they are policies without a label, as `reload` has it
+        while True:
+            try:
+                page = await self._client.list_page(kind, label_selector=selector, continue_=token)
+            except ApiError as error:
+                if error.status == HTTPStatus.NOT_FOUND:  # a kind that this cluster has not
+                    return found
+                raise
+            found += _unread(page.items or (), self._namespace)
+            token = page.metadata.continue_
+            if not token:
+                return found
+
+
+def _unread(items: Any, namespace: str) -> Iterator[_Labelled]:
+    for raw in items:
+        try:
+            one = msgspec.json.decode(raw, type=_Labelled)
+        except msgspec.MsgspecError:
+            continue
+        about = one.metadata
+        if about.namespace != namespace and STATUS not in (about.annotations or {}) and not one.status:
+            yield one
+
+
+def _event(
+    api_version: str, kind: str, uid: str, namespace: str, name: str, reason: str, action: str, note: str
+) -> RecordEvent:
+    return RecordEvent(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        resource_version="",
+        type="Warning",
+        reason=reason,
+        action=action,
+        note=note,
+        scheduler_name=CONTROLLER,
+        kind=kind,
+        api_version=api_version,
+    )
