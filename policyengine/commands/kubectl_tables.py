@@ -95,7 +95,7 @@ def show_quota(pages: Pages, output: str) -> None:
     if _is_json(pages, output):
         return
     rows = [
-        (one["scheduler"], one["quota"], name, *(_amount(name, one[what].get(name)) for what in _AMOUNTS))
+        (one["scheduler"], _quota(one), name, *(_amount(name, one[what].get(name)) for what in _AMOUNTS))
         for page in pages
         for one in page["quotas"]
         for name in sorted({*one["guarantee"], *one["limit"]})
@@ -110,6 +110,10 @@ def show_quota(pages: Pages, output: str) -> None:
     if tenants:
         console.print()
         _print(console, ("SCHEDULER", "TENANT", "SHARE"), tenants, "")
+
+
+def _quota(one: Mapping[str, Any]) -> str:
+    return str(one["quota"]) if one["key"] is None else f"{one['quota']} of `{one['key']}`"
 
 
 _AMOUNTS: Final = ("used", "guarantee", "borrowed", "limit")

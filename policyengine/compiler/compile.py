@@ -28,7 +28,8 @@ from policyengine.compiler.policy_hash import fingerprints, policy_hash
 from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, RulePermit
 from policyengine.compiler.rules.filter import rule_filter
 from policyengine.compiler.rules.node_rule import Decisions
-from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key, quotas
+from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key
+from policyengine.compiler.rules.quota import quotas
 from policyengine.compiler.rules.requeue_events import kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
 from policyengine.compiler.tuning import PolicyTuning

@@ -128,20 +128,21 @@ def quota(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     with what_if.cluster_of(attempt) as snapshot:
         found = profile.quotas.exceeded(pod, snapshot, what_if.short(attempt))
         if found is not None:
-            rule_, bound, amounts = found
+            exceeded, bound, amounts = found
             changed = attempt
             for resource, amount in amounts.items():
-                before, after = (amount_text(resource, one) for one in (getattr(rule_, bound)[resource], amount))
-                text = f"raise the {bound} of quota {rule_.name} from {before} to {after} {resource}"
-                detail = {"quota": rule_.name, "bound": bound, "resource": resource, "from": before, "to": after}
-                change = Change("quota", f"{rule_.name} {resource}", text, 1.5, detail)
+                before, after = (amount_text(resource, one) for one in (getattr(exceeded, bound)[resource], amount))
+                text = f"raise the {bound} of quota {exceeded.name} from {before} to {after} {resource}"
+                which = {"quota": exceeded.rule.name, "key": exceeded.key}
+                detail = {**which, "bound": bound, "resource": resource, "from": before, "to": after}
+                change = Change("quota", f"{exceeded.name} {resource}", text, 1.5, detail)
                 current = changed.profile or profile
-                same = next(one for one in current.quotas.rules if one.name == rule_.name)
-                raised = replace(current, quotas=current.quotas.raised(same, bound, {resource: amount}))
+                raised = replace(current, quotas=current.quotas.raised(exceeded, bound, {resource: amount}))
                 changed = changed.with_profile(change, raised)
     if found is not None:
         yield changed
-        users = {other.node_name for other in what_if.view.pods.values() if other.node_name and found[0].matches(other)}
+        group, placed = found[0].group, [other for other in what_if.view.pods.values() if other.node_name]
+        users = {other.node_name for other in placed if group in profile.quotas.groups(other)}
         row_of = what_if.view.nodes.row_of
         rows = np.array(sorted(row_of[name] for name in users if name in row_of), dtype=np.int64)
         yield from free_room(attempt, what_if, rows)

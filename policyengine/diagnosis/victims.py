@@ -184,7 +184,7 @@ def _what(pod: PodInfo, nodes: NodeTable, row: int) -> str:
 def _freed(
     attempt: Attempt, evaluator: Evaluator, view: ClusterView, what: str, node: str, leaving: Sequence[PodInfo]
 ) -> Attempt:
-    told = [f"{pod.key}{_whose(evaluator, view, pod)}" for pod in leaving]
+    told = [f"{pod.key}{_whose(evaluator, pod)}" for pod in leaving]
     ends = all(pod.deleting for pod in leaving)
     names = ", ".join(told)
     how = f"wait until {names} has terminated" if ends else f"delete or move {names}"
@@ -197,11 +197,11 @@ def _freed(
     return attempt.without(change, frozenset(pod.uid for pod in leaving))
 
 
-def _whose(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> str:
+def _whose(evaluator: Evaluator, pod: PodInfo) -> str:
     """` (ReplicaSet web, quota batch)`: who will make it anew, and who loses it."""
     owner = pod.owner
     said = [] if owner is None else [f"{owner.kind} {owner.name}"]
-    said += [f"quota {rule.name}" for rule in evaluator.profile.quotas.of(pod, view.snapshot())]
+    said += [f"quota {quota.name}" for quota in evaluator.profile.quotas.of(pod)]
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -10,7 +10,9 @@ Rules:
    pods of other quotas beyond theirs, whatever their priority, but for those of system-critical one.
 4. What a quota is guaranteed is never taken by preemption from outside it, neither to reclaim nor by priority. A pod
    may go where its quota stays at or above its guarantee in something the pod uses, and falls below it in nothing.
-5. An entitled pod for which room is being made is minded by every pod that would borrow.
+5. A rule with a key (`quota … by`) is as many quotas as the key has values. What it guarantees and limits is what it
+   says for the pod that is looked at.
+6. An entitled pod for which room is being made is minded by every pod that would borrow.
 
 Sources of the idea: the ElasticQuota of scheduler-plugins (KEP-9) and YARN's capacity scheduler; as with the latter
 borrowing reaches as far as there is room, not only as far as others' unused guarantees.
@@ -20,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from policyengine import quantity
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -37,23 +40,43 @@ _KINDS = 1 << 14
 """Kinds of pods whose quotas are remembered."""
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A quota as it is for one pod that counts in it. Amounts are in millicores of cpu, else whole units, by
+    Kubernetes' names of resources."""
+
+    rule: QuotaRule
+    key: str | None
+    """Which of the rule's quotas it is; None where the rule is one."""
+    guarantee: Mapping[str, int]
+    """What the pods are owed together; may be empty."""
+    limit: Mapping[str, int]
+    """What they never exceed together; may be empty."""
+
+    @property
+    def group(self) -> Hashable:
+        """Equal for pods that count together."""
+        return self.rule.name if self.key is None else (self.rule.name, self.key)
+
+    @property
+    def name(self) -> str:
+        """The rule's name, with the key where there is one: ``team of `a` ``."""
+        return self.rule.name if self.key is None else f"{self.rule.name} of `{self.key}`"
+
+
 class QuotaRule(Protocol):
-    """One quota. Amounts are in millicores of cpu, else whole units, by Kubernetes' names of resources."""
+    """A rule that makes a quota, or one for each value of a key."""
 
     @property
     def name(self) -> str:
         """The rule's name, as it appears in refusals."""
 
-    @property
-    def guarantee(self) -> Mapping[str, int]:
-        """What the pods are owed together; may be empty."""
+    def of(self, pod: PodInfo) -> Quota | None:
+        """The quota that the pod counts in, None where it counts in none; a function of the pod alone."""
 
     @property
-    def limit(self) -> Mapping[str, int]:
-        """What they never exceed together; may be empty."""
-
-    def matches(self, pod: PodInfo) -> bool:
-        """Whether the pod counts in this quota; a function of the pod alone."""
+    def fixed(self) -> Quota | None:
+        """The one quota that the rule makes, where it is the same for all pods."""
 
     def may_borrow(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod may have what exceeds the guarantee."""
@@ -65,6 +88,28 @@ class QuotaRule(Protocol):
         """The changes that can turn a refusal."""
 
 
+class _Raised:
+    """A rule one of whose quotas has other amounts."""
+
+    def __init__(self, rule: QuotaRule, group: Hashable, bound: str, amounts: Mapping[str, int]) -> None:
+        self.name, self.may_borrow = rule.name, rule.may_borrow
+        self.signature, self.events_to_register = rule.signature, rule.events_to_register
+        self._rule, self._group, self._bound, self._amounts = rule, group, bound, amounts
+
+    def of(self, pod: PodInfo) -> Quota | None:
+        return self._raised(self._rule.of(pod))
+
+    @property
+    def fixed(self) -> Quota | None:
+        return self._raised(self._rule.fixed)
+
+    def _raised(self, quota: Quota | None) -> Quota | None:
+        if quota is None or quota.group != self._group:
+            return quota
+        amounts = {**getattr(quota, self._bound), **self._amounts}
+        return replace(quota, guarantee=amounts) if self._bound == "guarantee" else replace(quota, limit=amounts)
+
+
 class Quotas:
     """The quotas of one profile. Their use is counted by the cluster view (`cluster.usage_counts`)."""
 
@@ -74,76 +119,82 @@ class Quotas:
         """`parts`: all of a pod that decides which rules match it. Pods made of the same parts are asked about once."""
         self.rules = tuple(rules)
         self._parts = parts
-        self._known: dict[tuple[int, ...], tuple[tuple[object, ...], tuple[Hashable, ...]]] = {}
-        """Identities of the parts -> the parts, kept so that their identities stay theirs, and the groups."""
+        self._known: dict[tuple[int, ...], tuple[tuple[object, ...], tuple[Quota, ...]]] = {}
+        """Identities of the parts -> the parts, kept so that their identities stay theirs, and the quotas."""
 
     def __bool__(self) -> bool:
         return bool(self.rules)
 
     def groups(self, pod: PodInfo) -> tuple[Hashable, ...]:
-        """The names of the quotas that the pod counts in."""
+        """The quotas that the pod counts in, by what its pods have in common."""
+        return tuple(quota.group for quota in self.of(pod))
+
+    def of(self, pod: PodInfo) -> tuple[Quota, ...]:
+        """The quotas that the pod counts in, in order."""
         if self._parts is None:
-            return self._matching(pod)
+            return self._asked(pod)
         parts = self._parts(pod)
         key = tuple(map(id, parts))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _KINDS:
                 self._known.clear()
-            found = self._known[key] = (parts, self._matching(pod))
+            found = self._known[key] = (parts, self._asked(pod))
         return found[1]
 
-    def _matching(self, pod: PodInfo) -> tuple[Hashable, ...]:
-        return tuple(rule.name for rule in self.rules if rule.matches(pod))
+    def _asked(self, pod: PodInfo) -> tuple[Quota, ...]:
+        return tuple(quota for rule in self.rules if (quota := rule.of(pod)) is not None)
 
-    def of(self, pod: PodInfo, snapshot: Snapshot) -> list[QuotaRule]:
-        """The quotas that the pod counts in, in order."""
-        known = snapshot.usage_counts(self).known(pod)
-        names = self.groups(pod) if known is None else known
-        return [rule for rule in self.rules if rule.name in names]
+    def all(self, pods: Iterable[PodInfo]) -> list[Quota]:
+        """The quotas of these pods, and those that are known without pods: by rule, then by key. Where a rule says
+        other amounts for other pods of a quota, those for one of them."""
+        found = {rule.fixed.group: rule.fixed for rule in self.rules if rule.fixed is not None}
+        for pod in pods:
+            for quota in self.of(pod):
+                found.setdefault(quota.group, quota)
+        place = {rule.name: number for number, rule in enumerate(self.rules)}
+        return sorted(found.values(), key=lambda quota: (place[quota.rule.name], quota.key or ""))
 
-    def raised(self, rule: QuotaRule, bound: str, amounts: Mapping[str, int]) -> Quotas:
-        """The same with other amounts of one rule; `bound`: `guarantee` or `limit`."""
-        changed: Any = copy(rule)
-        setattr(changed, bound, {**getattr(rule, bound), **amounts})
-        return Quotas((changed if one is rule else one for one in self.rules), self._parts)
+    def raised(self, quota: Quota, bound: str, amounts: Mapping[str, int]) -> Quotas:
+        """The same with other amounts of one quota; `bound`: `guarantee` or `limit`."""
+        return Quotas((_Raised(rule, quota.group, bound, amounts) for rule in self.rules), self._parts)
 
-    def exceeded(self, pod: PodInfo, snapshot: Snapshot, pods: int = 1) -> tuple[QuotaRule, str, dict[str, int]] | None:
-        """The quota that refuses so many pods like this one: the rule, which bound of it is exceeded, and what they
-        would use with it of the resources of which that is too much. None where none does."""
-        for rule in self.of(pod, snapshot):
-            used = self._used_and_coming(rule, pod, snapshot)
-            for what, bound in (("limit", rule.limit), ("guarantee", rule.guarantee)):
+    def exceeded(self, pod: PodInfo, snapshot: Snapshot, pods: int = 1) -> tuple[Quota, str, dict[str, int]] | None:
+        """The quota that refuses so many pods like this one, which bound of it is exceeded, and what they would use
+        with it of the resources of which that is too much. None where none does."""
+        for quota in self.of(pod):
+            used = self._used_and_coming(quota, pod, snapshot)
+            for what, bound in (("limit", quota.limit), ("guarantee", quota.guarantee)):
                 wanted = {name: used.get(name, 0) + amount * pods for name, amount in amounts_of(pod) if name in bound}
                 over = {name: amount for name, amount in wanted.items() if amount > bound[name]}
-                if over and (what == "limit" or not rule.may_borrow(pod, snapshot)):
-                    return rule, what, over
+                if over and (what == "limit" or not quota.rule.may_borrow(pod, snapshot)):
+                    return quota, what, over
         return None
 
-    def used(self, rule: QuotaRule, snapshot: Snapshot) -> Mapping[str, int]:
+    def used(self, quota: Quota, snapshot: Snapshot) -> Mapping[str, int]:
         """What the quota's pods with a node use, by resource."""
-        return snapshot.usage_counts(self).used(rule.name)
+        return snapshot.usage_counts(self).used(quota.group)
 
     def refusal(self, pod: PodInfo, snapshot: Snapshot) -> Status | None:
         """Why a quota refuses the pod, signed with its name; None where none does. See rule 2."""
-        for rule in self.of(pod, snapshot):
-            used = self._used_and_coming(rule, pod, snapshot)
-            over = _first_over(used, pod, rule.limit)
+        for quota in self.of(pod):
+            used = self._used_and_coming(quota, pod, snapshot)
+            over = _first_over(used, pod, quota.limit)
             if over is not None:
-                return _refused(rule, "limit", pod, used, over)
-            over = _first_over(used, pod, rule.guarantee)
-            if over is not None and not rule.may_borrow(pod, snapshot):
-                return _refused(rule, "guarantee", pod, used, over)
+                return _refused(quota, "limit", pod, used, over)
+            over = _first_over(used, pod, quota.guarantee)
+            if over is not None and not quota.rule.may_borrow(pod, snapshot):
+                return _refused(quota, "guarantee", pod, used, over)
         return None
 
     def is_entitled(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod, with all that its quotas use, stays within the guarantees of all of them, and one of them
         guarantees something it asks for."""
         owed = False
-        for rule in self.of(pod, snapshot):
-            if _first_over(self._used_and_coming(rule, pod, snapshot), pod, rule.guarantee) is not None:
+        for quota in self.of(pod):
+            if _first_over(self._used_and_coming(quota, pod, snapshot), pod, quota.guarantee) is not None:
                 return False
-            owed = owed or any(name in rule.guarantee for name, _ in amounts_of(pod))
+            owed = owed or any(name in quota.guarantee for name, _ in amounts_of(pod))
         return owed
 
     def minds(self, pod: PodInfo, coming: PodInfo, snapshot: Snapshot) -> bool:
@@ -152,16 +203,16 @@ class Quotas:
 
     def _borrows(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         return any(
-            _first_over(self._used_and_coming(rule, pod, snapshot), pod, rule.guarantee) is not None
-            for rule in self.of(pod, snapshot)
+            _first_over(self._used_and_coming(quota, pod, snapshot), pod, quota.guarantee) is not None
+            for quota in self.of(pod)
         )
 
-    def _used_and_coming(self, rule: QuotaRule, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, int]:
-        used = self.used(rule, snapshot)
+    def _used_and_coming(self, quota: Quota, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, int]:
+        used = self.used(quota, snapshot)
         coming = [other for other in _nominated(snapshot) if other is not pod and other.priority >= pod.priority]
         sums: dict[str, int] | None = None
         for other in coming:
-            if rule.matches(other):
+            if quota.group in self.groups(other):
                 sums = dict(used) if sums is None else sums
                 for name, amount in amounts_of(other):
                     sums[name] = sums.get(name, 0) + amount
@@ -177,26 +228,27 @@ class Surplus:
     def __init__(self, quotas: Quotas, pod: PodInfo, snapshot: Snapshot) -> None:
         self._quotas = quotas
         self._snapshot = snapshot
-        self._own = {rule.name for rule in quotas.of(pod, snapshot)}
-        self._used: dict[str, dict[str, int]] = {}
+        self._own = set(quotas.groups(pod))
+        self._used: dict[Hashable, dict[str, int]] = {}
         """By quota, less what was taken."""
 
     def copy(self) -> Surplus:
         """The same, to be taken from on trial."""
         other = copy(self)
-        other._used = {name: dict(used) for name, used in self._used.items()}
+        other._used = {group: dict(used) for group, used in self._used.items()}
         return other
 
     def has(self, victim: PodInfo) -> bool | None:
         """Whether the victim is part of a surplus: then it may go. None where no guarantee of others is touched."""
         touched = False
-        for rule in self._others(victim):
-            asks = [(name, amount) for name, amount in amounts_of(victim) if name in rule.guarantee]
+        for quota in self._others(victim):
+            owed = quota.guarantee
+            asks = [(name, amount) for name, amount in amounts_of(victim) if name in owed]
             if not asks:
                 continue
             touched = True
-            used = self._left(rule)
-            left = {name: used.get(name, 0) - amount - rule.guarantee[name] for name, amount in asks}
+            used = self._left(quota)
+            left = {name: used.get(name, 0) - amount - owed[name] for name, amount in asks}
             falls = any(left[name] < 0 <= left[name] + amount for name, amount in asks)
             if falls or max(left.values()) < 0:
                 return False
@@ -204,18 +256,18 @@ class Surplus:
 
     def take(self, victim: PodInfo) -> None:
         """The victim goes."""
-        for rule in self._others(victim):
-            used = self._left(rule)
+        for quota in self._others(victim):
+            used = self._left(quota)
             for name, amount in amounts_of(victim):
                 used[name] = used.get(name, 0) - amount
 
-    def _others(self, victim: PodInfo) -> Iterator[QuotaRule]:
-        return (rule for rule in self._quotas.of(victim, self._snapshot) if rule.name not in self._own)
+    def _others(self, victim: PodInfo) -> Iterator[Quota]:
+        return (quota for quota in self._quotas.of(victim) if quota.group not in self._own)
 
-    def _left(self, rule: QuotaRule) -> dict[str, int]:
-        left = self._used.get(rule.name)
+    def _left(self, quota: Quota) -> dict[str, int]:
+        left = self._used.get(quota.group)
         if left is None:
-            left = self._used[rule.name] = dict(self._quotas.used(rule, self._snapshot))
+            left = self._used[quota.group] = dict(self._quotas.used(quota, self._snapshot))
         return left
 
 
@@ -236,13 +288,13 @@ def _first_over(used: Mapping[str, int], pod: PodInfo, bound: Mapping[str, int])
     return None
 
 
-def _refused(rule: QuotaRule, what: str, pod: PodInfo, used: Mapping[str, int], name: str) -> Status:
-    bound = rule.limit if what == "limit" else rule.guarantee
+def _refused(quota: Quota, what: str, pod: PodInfo, used: Mapping[str, int], name: str) -> Status:
+    bound = quota.limit if what == "limit" else quota.guarantee
     asked = dict(amounts_of(pod))[name]
-    reason = f"quota {rule.name}: {_text(name, used.get(name, 0))} of {_text(name, bound[name])} {name} are in use"
+    reason = f"quota {quota.name}: {_text(name, used.get(name, 0))} of {_text(name, bound[name])} {name} are in use"
     reason += f", the pod asks for {_text(name, asked)}" + ("" if what == "limit" else " and may not borrow")
     helpless = asked > bound[name]
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE if helpless else Code.UNSCHEDULABLE, (reason,), rule.name)
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE if helpless else Code.UNSCHEDULABLE, (reason,), quota.rule.name)
 
 
 def _text(name: str, amount: int) -> str:

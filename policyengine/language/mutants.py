@@ -22,7 +22,7 @@ from policyengine.language import ir
 from policyengine.language.checking.param_checks import outside
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.table import select
-from policyengine.language.ir.ir_walk import children, rebuilt
+from policyengine.language.ir.ir_walk import children, known_amount, rebuilt
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DURATION, INT, Kind
 from policyengine.language.values import display
@@ -69,7 +69,7 @@ _PARTS: Final = {
     "filters": ("when",),
     "scores": ("when", "value", "on_error"),
     "gangs": ("when", "key", "min", "timeout", "waits"),
-    "quotas": ("when", "borrow"),
+    "quotas": ("by", "when", "borrow"),
     "permits": ("when", "delay", "until", "timeout"),
     "logs": ("when", "message"),
     "annotations": ("value",),
@@ -132,7 +132,7 @@ def _of_rule(kind: str, rule: Any, place: _Place) -> Changed:
             yield from _of_template(part, _field(rule, name, place))
         elif part is not None:
             yield from _of_expr(part, _field(rule, name, place))
-            if (name == "when" and kind != "quotas") or (kind, name) in _LEFT_OUT:
+            if (name == "when" and (kind != "quotas" or rule.by is not None)) or (kind, name) in _LEFT_OUT:
                 yield _field(rule, name, place), (None,), part.span, f"`{name}` left out"
     match rule:
         case ir.Filter():
@@ -177,8 +177,12 @@ def _of_quota(rule: ir.Quota, place: _Place) -> Changed:
         for at, (resource, amount) in enumerate(amounts):
             own = _element(rule, name, at, place)
             yield own, (), rule.span, f"`{resource}` of `{name}` left out"
-            if name == "limit" and 0 < amount < _LARGEST:
-                yield own, ((resource, amount * 2),), rule.span, f"`{resource}` of `limit` doubled"
+            known = known_amount(amount)
+            if known is None:
+                yield from _of_expr(amount, _Place(lambda new, resource=resource: (resource, new), own))
+            elif name == "limit" and 0 < known < _LARGEST:
+                doubled = (resource, replace(amount, value=known * 2))
+                yield own, (doubled,), rule.span, f"`{resource}` of `limit` doubled"
 
 
 def _of_param(param: ir.Param, place: _Place) -> Changed:

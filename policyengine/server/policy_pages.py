@@ -50,7 +50,8 @@ def _object(key: SourceKey, standing: Standing) -> dict[str, Any]:
 
 def quota(state: SchedulerState) -> dict[str, Any]:
     """`{quotas, tenants}`. Amounts are in millicores of cpu, else in whole units; `borrowed` is what exceeds the
-    guarantee; a tenant's `share` is the largest part of anything the cluster has that its pods use, by its weight."""
+    guarantee; `key` says which of a rule's quotas it is, null where that is one; a tenant's `share` is the largest part
+    of anything the cluster has that its pods use, by its weight."""
     quotas = [one for profile in state.profiles for one in _quotas(state, profile)]
     tenants = [
         {"scheduler": profile.scheduler_name, "tenant": tenant, "share": share}
@@ -61,18 +62,19 @@ def quota(state: SchedulerState) -> dict[str, Any]:
 
 
 def _quotas(state: SchedulerState, profile: Profile) -> list[dict[str, Any]]:
-    counts = state.view.usage_counts(profile.quotas) if profile.quotas else None
+    snapshot = state.view.snapshot()
     return [
         {
             "scheduler": profile.scheduler_name,
-            "quota": rule.name,
-            "guarantee": dict(rule.guarantee),
-            "limit": dict(rule.limit),
+            "quota": quota.rule.name,
+            "key": quota.key,
+            "guarantee": dict(quota.guarantee),
+            "limit": dict(quota.limit),
             "used": used,
-            "borrowed": {name: max(0, used.get(name, 0) - owed) for name, owed in rule.guarantee.items()},
+            "borrowed": {name: max(0, used.get(name, 0) - owed) for name, owed in quota.guarantee.items()},
         }
-        for rule in profile.quotas.rules
-        for used in [dict(counts.used(rule.name)) if counts is not None else {}]
+        for quota in profile.quotas.all(state.view.pods.values())
+        for used in [dict(profile.quotas.used(quota, snapshot))]
     ]
 
 

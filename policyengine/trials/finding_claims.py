@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic
-from policyengine.language.ir.ir_walk import expressions_in, free_locals, walk
+from policyengine.language.ir.ir_walk import expressions_in, free_locals, known_amounts, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, Kind
 from policyengine.trials.finding_example import waits
@@ -366,7 +366,7 @@ def _idle_key(policy: ir.Policy, finding: Diagnostic) -> Claim:
 def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
     """A pod that the quota refuses, although all pods together stay within the limit."""
     quota = _named(policy.quotas, finding.span)
-    limit, guarantee = dict(quota.limit or ()), dict(quota.guarantee)
+    limit, guarantee = known_amounts(quota.limit or ()), known_amounts(quota.guarantee)
     beyond = tuple((name, amount + 1) for name, amount in guarantee.items() if limit.get(name, 0) > amount)
     refused = _told_off_by(quota.name)
 

@@ -285,7 +285,8 @@ class _Draw:
         """`about`: the expressions that read the cluster; `claim`: what else matters."""
         self._policy, self._chance = policy, chance
         lets = {let.name: let.value for let in policy.lets}
-        parts = [part for whole in about for part in walk(whole, lets.get)]
+        # What is nothing but a constant, such as an amount of a quota, is compared with nothing.
+        parts = [part for one in about if not isinstance(one, ir.Const) for part in walk(one, lets.get)]
         consts = [part for part in parts if isinstance(part, ir.Const)]
         self._numbers = {kind: [0, 1] for kind in Kind}
         for part in consts:

@@ -98,20 +98,39 @@ class NaivePolicy:
     def over_quota(self, pod: ThePod) -> Refusal | None:
         """Why a quota refuses the pod, before any filter is asked."""
         for rule in self.policy.quotas:
-            if self.applies(rule.when, self.place(pod), failed=True):
+            if self.quota_key(rule, pod) is not None:
+                limit, guarantee = self.amounts(rule.limit or (), pod), self.amounts(rule.guarantee, pod)
                 borrows = rule.borrow is not None and self.applies(rule.borrow, self.place(pod), failed=False)
-                for bound in (dict(rule.limit or ()), {} if borrows else dict(rule.guarantee)):
+                for bound in (limit, {} if borrows else guarantee):
                     for name, asked in pod.requests.items():
                         if asked and name in bound and self.used(rule, name, pod) + asked > bound[name]:
-                            return Refusal(rule.name, asked <= bound[name], f"quota {rule.name}: ")
+                            return Refusal(rule.name, asked <= bound[name], f"quota {rule.name}")
         return None
+
+    def quota_key(self, rule: ir.Quota, pod: ThePod) -> str | None:
+        """Which of the rule's quotas a pod counts in; None for none of them."""
+        if not self.applies(rule.when, self.place(pod), failed=True):
+            return None
+        value = "" if rule.by is None else self.value(rule.by, self.place(pod))
+        value = value.value if isinstance(value, Some) else value
+        return "" if value is FAILED else None if isinstance(value, Nothing) else value
+
+    def amounts(self, written: ir.Amounts, pod: ThePod) -> dict[str, int]:
+        """The amounts for a pod, without those that there are none of."""
+        found = {}
+        for name, amount in written:
+            value = self.value(amount, self.place(pod))
+            value = value.value if isinstance(value, Some) else value
+            if not isinstance(value, Nothing):
+                found[name] = 0 if value is FAILED else max(value, 0)
+        return found
 
     def used(self, rule: ir.Quota, name: str, asking: ThePod) -> int:
         """What the pods of a quota with a node use; beside them those of no lower priority for which room is made."""
-        total = 0
+        total, key = 0, self.quota_key(rule, asking)
         for pod in asking.cluster.pods:
             coming = pod is not asking and pod.status.get("nominatedNodeName") and pod["priority"] >= asking["priority"]
-            if (pod.node or coming) and self.applies(rule.when, self.place(pod), failed=True):
+            if (pod.node or coming) and self.quota_key(rule, pod) == key:
                 total += pod.requests.get(name, 0)
         return total
 

@@ -15,7 +15,7 @@ from policyengine.language import ir
 from policyengine.language.checking import policy_checks
 from policyengine.language.checking.log_bind import POINTS
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
-from policyengine.language.types import DOUBLE, INT, Kind, Type, optional_of
+from policyengine.language.types import DOUBLE, INT, MEMORY, STRING, Kind, Type, optional_of
 from policyengine.policy_compiler import checked, compile_files
 from tests.fuzz.writer import (
     EVERY_POD,
@@ -200,11 +200,14 @@ class PolicyWriter(Writer):
             "guarantee: {cpu: 2}",
             'limit: {memory: 4Gi, "nvidia.com/gpu": 4}',
             "guarantee: {storage: 1Gi}, limit: {cpu: 3000m}",
+            f"limit: {{cpu: {self.expr('cpu', RUNNING)}}}",
+            f"guarantee: {{memory: {self.expr(optional_of(MEMORY), RUNNING)}}}, limit: {{memory: 1Gi}}",
         )
         borrow = self.seldom(f" borrow: {self.expr('bool', EVERY_POD)}")
         own = self.expr("bool", RUNNING)
         when = self.both(own, f"({self._around}) && ({own})" if self._around else own)
-        self.add(f'quota "{self.new("r")}" when {when} {{ {amounts}{borrow} }}')
+        by = self.seldom(f" by {self.expr(self.chance.choice((STRING, optional_of(STRING))), RUNNING)}")
+        self.add(f'quota "{self.new("r")}"{by} when {when} {{ {amounts}{borrow} }}')
 
     def permit(self) -> None:
         """The chosen node may be read."""

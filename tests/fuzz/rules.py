@@ -106,7 +106,17 @@ class Asked:
             pairs.append((f"{rule.name} timeout", gang.timeout(told), timeout if timeout and timeout > 0 else 60.0))
             pairs.append((f"{rule.name} waits", gang.waits(told), None if waits is None else max(waits, 0.0)))
         for quota, of in zip(self.profile.quotas.rules, policy.quotas, strict=True):
-            pairs.append((f"{of.name} when", quota.matches(told), naive.applies(of.when, at, failed=True)))
+            found, key = quota.of(told), naive.quota_key(of, at.pod)
+            pairs.append((f"{of.name} key", None if found is None else found.key or "", key))
+            for bound, written in (("guarantee", of.guarantee), ("limit", of.limit or ())):
+                want = (
+                    None
+                    if key is None
+                    else {
+                        {"storage": "ephemeral-storage"}.get(n, n): a for n, a in naive.amounts(written, at.pod).items()
+                    }
+                )
+                pairs.append((f"{of.name} {bound}", None if found is None else getattr(found, bound), want))
             borrows = of.borrow is not None and naive.applies(of.borrow, at, failed=False)
             pairs.append((f"{of.name} borrow", quota.may_borrow(told, snapshot), borrows))
         for log, line in zip(self.profile.logs, policy.logs, strict=True):

@@ -53,7 +53,7 @@ SCORE = _joined(
     _maybe("on error", EXPR),
 )  # fmt: skip
 QUOTA = _joined(
-    "quota", NAME, "when", EXPR,
+    "quota", NAME, _joined("by", EXPR, WHEN) | _joined("when", EXPR),
     _braced(_maybe("guarantee:", AMOUNTS), _maybe("limit:", AMOUNTS), _maybe("borrow:", EXPR)),
 )  # fmt: skip
 TEST = _joined(

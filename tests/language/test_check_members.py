@@ -6,7 +6,7 @@ import pytest
 
 from policyengine.language import ir
 from policyengine.language.checking.log_bind import POINTS, wrong_key
-from policyengine.language.ir.ir_walk import fields
+from policyengine.language.ir.ir_walk import fields, known_amounts
 from policyengine.language.types import Shape
 from tests.language.checking import findings, policy
 
@@ -19,9 +19,9 @@ def test_a_quota_has_amounts_in_grains_in_the_order_written() -> None:
           borrow: pod.priority > 0
         }
     """).quotas[0]
-    assert found.guarantee == (("memory", 8 << 30), ("cpu", 4000))
+    assert known_amounts(found.guarantee) == {"memory": 8 << 30, "cpu": 4000}
     assert found.limit is not None
-    assert dict(found.limit) == {
+    assert known_amounts(found.limit) == {
         "cpu": 8500,
         "memory": 16 << 30,
         "storage": 1 << 30,

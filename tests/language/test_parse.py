@@ -217,7 +217,7 @@ IN_POLICY = [
     ('gang "g" { color: a }', "PE0301", 2, 12, "a gang has no field `color`; it has `key`, `min`, `timeout`, `waits`"),
     ('gang "g" { key: a key: b }', "PE0302", 2, 19, "`key` is given twice"),
     ('gang "g" { key = a }', "PE0101", 2, 16, "a field's value stands behind `:`, not `=`"),
-    ('quota "q" { limit: {} }', "PE0101", 2, 11, "a quota needs `when` to say which pods it is for"),
+    ('quota "q" { limit: {} }', "PE0101", 2, 11, "a quota needs `when` or `by` to say which pods it is for"),
     ('quota "q" when a { limit: 4 }', "PE0303", 2, 27, "`limit` takes a map, such as `{cpu: 4, memory: 8Gi}`"),
     ("bind { annotations: {\"a\": b} }", "PE0303", 2, 27, "an annotation's value is a string; fill in what you need with `{expr}`"),
     ("queue { flush 1s flush 2s }", "PE0302", 2, 18, "`flush` is given twice"),

@@ -1,4 +1,4 @@
-"""Rules about pods alone: `queue { order by … fair by … }`, `gang`, `quota` and `preempt`.
+"""Rules about pods alone: `queue { order by … fair by … }`, `gang` and `preempt`.
 
 `order by` gives a key; the smallest is popped first, and every order is total. A key is a flat tuple: for each
 expression whether it is missing and its value, negated or reversed for `desc`; then when the pod was queued, then its
@@ -7,38 +7,31 @@ them with `missing first`, whatever the direction.
 
 | without a value | counts as |
 |---|---|
-| `when` of a gang or quota | true |
+| `when` of a gang | true |
 | `when`, `victims` of preempt | false: the rule has nothing to say, the victim stays |
 | `fair by` | the tenant "" |
 | key of a gang | no member |
 | `min` (or below 1) | 1; it is at most 2^31 - 1 |
 | `timeout` (or not positive) | the default |
 | `waits` | none; one that is not positive is nothing |
-| `borrow` | false |
-
-What a quota refuses is waited for at the quota's pods: one that goes, asks for less, or matches no more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
-from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.requests import EPHEMERAL_STORAGE
-from policyengine.cluster.view import ClusterView, Snapshot
+from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import content_of
 from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.rules.node_rule import Decisions, Signature
-from policyengine.compiler.rules.requeue_events import events_of, own_update, paths_read
-from policyengine.framework.events import ClusterEventWithHint, QueueingHint
+from policyengine.compiler.rules.node_rule import Decisions
+from policyengine.compiler.rules.requeue_events import paths_read
 from policyengine.framework.profile import FairShare, QueueKey, by_priority
-from policyengine.framework.quota import Quotas
 from policyengine.language import ir
 from policyengine.language.types import Kind
 
@@ -192,78 +185,3 @@ class RuleVictims:
     def turn(self, victim: PodInfo) -> tuple[Any, ...]:
         """The victim's key in the order of going; () where the rule gives none."""
         return flat_key(self.order, self.decision.about_victim(victim))
-
-
-_OWN = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE)
-_LESS = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE)
-"""Pending pods too: room may have been made for them."""
-_NAMES = {"storage": EPHEMERAL_STORAGE}
-
-
-class RuleQuota:
-    """A quota rule of a policy."""
-
-    def __init__(self, rule: ir.Quota, scope: Scope, decisions: Decisions) -> None:
-        self.name = rule.name
-        self.guarantee: Mapping[str, int] = _amounts(rule.guarantee)
-        self.limit: Mapping[str, int] = _amounts(rule.limit or ())
-        self._when = scope.condition(rule.when, failed=True)
-        self._borrow = scope.condition(rule.borrow, failed=False, absent=False)
-        self._decisions = decisions
-        borrow = () if rule.borrow is None else (rule.borrow,)
-        self._signature = Signature(None, (rule.when, *borrow), scope, decisions)
-        self._events = (
-            ClusterEventWithHint(_LESS, self._is_less),
-            ClusterEventWithHint(_OWN, own_update),
-            *events_of(borrow, scope, reads_node=False),
-        )
-
-    def matches(self, pod: PodInfo) -> bool:
-        """Whether the pod counts in this quota."""
-        return self._when(self._decisions.about(pod))
-
-    def may_borrow(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the pod may have what exceeds the guarantee."""
-        return self._borrow(self._decisions.about(pod, snapshot))
-
-    def signature(self, pod: PodInfo) -> Hashable:
-        """What the rule reads of the pod, and what the pod asks for."""
-        return self._signature.of(pod), pod.shape.amounts
-
-    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod of the quota that goes or asks for less, a change of the pod itself, and what `borrow` reads."""
-        return self._events
-
-    def _is_less(self, refused: Any, old: Any, new: Any) -> QueueingHint:
-        """Whether the quota's pods use less than before."""
-        if old is None or not self.matches(old):
-            return QueueingHint.SKIP
-        if new is None or not self.matches(new):
-            return QueueingHint.QUEUE
-        is_less = any(new.shape.requests.get(name) < amount for name, amount in old.shape.amounts)
-        return QueueingHint.QUEUE if is_less else QueueingHint.SKIP
-
-
-def _amounts(written: ir.Amounts) -> dict[str, int]:
-    return {_NAMES.get(name, name): amount for name, amount in written}
-
-
-_OF_POD = {
-    **{name: name for name in ("name", "namespace", "uid", "labels", "annotations", "priority")},
-    **dict.fromkeys(("namespaceLabels", "namespaceAnnotations"), "home"),
-    "owner": "owner_references",
-    "createdAt": "created_at",
-}
-"""A field of a pod -> the attribute of `PodInfo` that it follows from; the others follow from its shape."""
-
-
-def quotas(rules: Sequence[ir.Quota], scope: Scope, decisions: Decisions) -> Quotas:
-    """The quotas of a policy."""
-    read = {path[1] for path in paths_read([rule.when for rule in rules], scope) if path[0] == "pod"}
-    if "podGroup" in read:
-        read.add("labels")
-    attributes = sorted({_OF_POD.get(name, "shape") for name in read})
-    return Quotas(
-        (RuleQuota(rule, scope, decisions) for rule in rules),
-        lambda pod: tuple(getattr(pod, attribute) for attribute in attributes),
-    )

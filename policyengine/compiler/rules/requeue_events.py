@@ -210,6 +210,14 @@ def _of_namespace(is_own: bool, parts: Sequence[str]) -> ClusterEventWithHint:
     return ClusterEventWithHint(ClusterEvent(Resource.NAMESPACE, ActionType.ALL), hint)
 
 
+def namespace_events(expressions: Iterable[ir.Expr], scope: Scope) -> tuple[ClusterEventWithHint, ...]:
+    """Waits for any namespace whose labels or annotations, as expressions read them of a pod, are others."""
+    parts = {
+        _OF_NAMESPACE[path[1]] for path in paths_read(expressions, scope) if path[1:2] and path[1] in _OF_NAMESPACE
+    }
+    return (_of_namespace(False, sorted(parts)),) if parts else ()
+
+
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
     paths = paths_read(expressions_in(policy), scope)

@@ -113,7 +113,8 @@ def resolve(
     context: Context, function: Function, args: Sequence[syntax.Expr], span: Span, expected: Type | None
 ) -> ir.Expr:
     """The call of the overload that fits: first by arguments that have a type, then by what literals may become."""
-    typed = [None if is_flexible(arg) else context.check(arg) for arg in args]
+    looked_up = expected if function.name == "orValue" and args and isinstance(args[0], syntax.Index) else None
+    typed = [None if is_flexible(arg) else context.check(arg, looked_up) for arg in args]
     wrong = is_error(*(arg for arg in typed if arg is not None))
     best = None if wrong else overload_for(function, args, typed, expected)
     wanted = best.types if best is not None else (None,) * len(args)

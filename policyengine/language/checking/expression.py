@@ -61,7 +61,7 @@ def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.E
         case syntax.Select():
             return check_select(context, expr)
         case syntax.Index():
-            return check_index(context, expr)
+            return check_index(context, expr, expected)
         case syntax.Call(function="has", target=None):
             return check_has(context, expr)
         case syntax.Call():

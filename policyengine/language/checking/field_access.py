@@ -30,7 +30,7 @@ from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, Attribute, object_info
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, optional_of
+from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, map_of, optional_of
 from policyengine.language.values import with_article
 
 _PARTS = ("metadata", "spec", "status")
@@ -206,9 +206,11 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def check_index(context: Context, node: syntax.Index) -> ir.Expr:
-    """`operand[key]` and `operand[?key]`."""
-    operand = aliased(context, context.check(node.operand))
+def check_index(context: Context, node: syntax.Index, expected: Type | None) -> ir.Expr:
+    """`operand[key]` and `operand[?key]`. `expected`: what a value of a map's literal is wanted to be."""
+    value = expected.args[0] if expected is not None and expected.kind is Kind.OPTIONAL else expected
+    wanted = map_of(STRING, value) if value is not None and isinstance(node.operand, syntax.MapLiteral) else None
+    operand = aliased(context, context.check(node.operand, wanted))
     if is_error(operand):
         context.check(node.key)
         return error_at(node.span)

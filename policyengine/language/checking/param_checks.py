@@ -95,6 +95,11 @@ def outside(param: ir.Param, value: object) -> str | None:
     return None if low <= value <= high else f"`{shown}` is outside the range {span} of `{param.name}`"
 
 
+def reads_nothing(expr: ir.Expr) -> bool:
+    """Whether an expression is a constant."""
+    return not any(isinstance(part, _READING) for part in walk(expr))
+
+
 def constant(context: Context, expr: syntax.Expr, type_: Type) -> ir.Const:
     """A constant of a type; of type ERROR and value None, reported, for what is none."""
     report = context.report
@@ -105,7 +110,7 @@ def constant(context: Context, expr: syntax.Expr, type_: Type) -> ir.Const:
         return error_at(expr.span)
     if checked.type != type_:
         return report.error(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}", expr.span)
-    if any(isinstance(part, _READING) for part in walk(checked)):
+    if not reads_nothing(checked):
         return report.error(OUT_OF_REACH, "a constant is wanted: it reads nothing", expr.span)
     try:
         return ir.Const(type=type_, span=expr.span, value=evaluated(checked))

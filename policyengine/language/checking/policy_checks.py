@@ -28,13 +28,13 @@ from policyengine.language.checking.libraries import (
 from policyengine.language.checking.log_bind import check_bind, check_on
 from policyengine.language.checking.plugin_checks import Plugins, check_disabled, check_use
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
+from policyengine.language.checking.quota_checks import check_quota
 from policyengine.language.checking.report import Report
 from policyengine.language.checking.rule_checks import (
     check_filter,
     check_gang,
     check_permit,
     check_preempt,
-    check_quota,
     check_score,
 )
 from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share

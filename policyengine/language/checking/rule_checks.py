@@ -1,13 +1,11 @@
-"""The rules of a policy: filters, scores, gangs, permits, quotas and preemption."""
+"""The rules of a policy: filters, scores, gangs, permits and preemption."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
-    DUPLICATE_NAME,
     EMPTY_RULE,
     MISSING_FIELD,
     UNBOUNDED_SCORE,
@@ -15,13 +13,9 @@ from policyengine.language.checking.check_codes import (
     WRONG_TIME,
     WRONG_TYPE,
     WRONG_WEIGHT,
-    WRONG_WORD,
 )
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.literal_types import NotPlainError, key_of
-from policyengine.language.checking.param_checks import constant
 from policyengine.language.checking.policy_scope import (
-    Path,
     PolicyScope,
     check_order_key,
     check_template,
@@ -29,15 +23,13 @@ from policyengine.language.checking.policy_scope import (
     reading_only,
     reading_the_pod,
     typed,
-    without_node,
 )
-from policyengine.language.checking.report import replacing, wrapped
+from policyengine.language.checking.report import wrapped
 from policyengine.language.checking.setting_checks import LARGEST_WEIGHT, only
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, CPU, DURATION, INT, MEMORY, STORAGE, STRING, Kind, Shape, Type
-from policyengine.language.values import display
+from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
 
 # --- filters ---------------------------------------------------------------------------------------------
 
@@ -194,95 +186,6 @@ def check_permit(scope: PolicyScope, member: syntax.Permit) -> ir.Permit:
         timeout=timeout,
         span=member.span,
     )
-
-
-# --- quotas ----------------------------------------------------------------------------------------------
-
-_DIMENSIONS = {"cpu": CPU, "memory": MEMORY, "storage": STORAGE}
-_WAITING = frozenset({"queuedAt", "attempts"})
-"""What a pod has only while it waits."""
-_HUGE_PAGES = "hugepages-"
-
-
-def check_quota(scope: PolicyScope, member: syntax.Quota) -> ir.Quota:
-    """A quota: which pods count together, and how much they may have."""
-    context = scope.inside(member.name.text)
-    when = check_when(scope, member.when, context)
-    assert when is not None  # the grammar wants one
-    when = reading_running(context, when)
-    guarantee = _amounts(context, member.guarantee, "guarantee")
-    limit = _amounts(context, member.limit, "limit")
-    borrow = None
-    if member.borrow is not None:
-        borrow = typed(context.behind(when), member.borrow, BOOL, "`borrow`")
-        borrow = without_node(context, borrow, "`borrow`")
-    if member.guarantee is None and member.limit is None:
-        context.failed(MISSING_FIELD, "the quota has neither `guarantee` nor `limit`", member.name.span)
-    for name in guarantee.keys() & limit.keys():
-        if guarantee[name] > limit[name] and member.guarantee is not None:
-            amounts = (display(amount, _type_of(name)) for amount in (guarantee[name], limit[name]))
-            message = "the guarantee of `{}`, {}, is above its limit, {}".format(name, *amounts)
-            place = next(entry for entry in member.guarantee.entries if key_of(entry) == name)
-            context.failed(WRONG_AMOUNT, message, place.value.span)
-    return ir.Quota(
-        name=member.name.text,
-        when=when,
-        guarantee=tuple(guarantee.items()),
-        limit=tuple(limit.items()) if member.limit is not None else None,
-        borrow=borrow,
-        span=member.span,
-        file=scope.file,
-    )
-
-
-def reading_running(context: Context, when: ir.Expr) -> ir.Expr:
-    """A quota's `when`, which has to read only what running pods have."""
-    return reading_only(context, when, "a quota's `when`", _is_running, "what running pods have")
-
-
-def _is_running(path: Path) -> bool:
-    return path[0] == "policy" or (path[0] == "pod" and path[1:2] != () and path[1] not in _WAITING)
-
-
-def _amounts(context: Context, written: syntax.MapLiteral | None, field: str) -> dict[str, int]:
-    """The amounts by resource."""
-    found: dict[str, int] = {}
-    for entry in written.entries if written else ():
-        name = _resource(context, entry, field)
-        amount = constant(context, entry.value, _type_of(name)).value if name is not None else None
-        if name is None or not isinstance(amount, int):
-            continue
-        if amount < 0:
-            context.failed(WRONG_AMOUNT, "an amount is not negative", entry.value.span)
-        elif name in found:
-            context.failed(DUPLICATE_NAME, f"`{name}` is given twice in `{field}`", entry.key.span)
-        else:
-            found[name] = amount
-    if written is not None and not written.entries:
-        context.failed(MISSING_FIELD, f"`{field}` names no resource, such as `{{cpu: 4}}`", written.span)
-    return found
-
-
-def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | None:
-    try:
-        name = key_of(entry)
-    except NotPlainError as error:
-        error.reported(context.report, WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`")
-        return None
-    if name in _DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
-        return name
-    message, span = f"no resource is called `{name}`", entry.key.span
-    meant = "storage" if name == "ephemeral-storage" else foreign_words.vendors(name)
-    if meant is not None:
-        context.failed(WRONG_WORD, f"{message}; did you mean `{meant}`?", span, replacing(span, meant))
-    else:
-        known = '; there are `cpu`, `memory`, `storage`, and `"vendor/x"`'
-        context.report.unknown(WRONG_WORD, message, span, name, _DIMENSIONS, otherwise=known)
-    return None
-
-
-def _type_of(resource: str) -> Type:
-    return MEMORY if resource.startswith(_HUGE_PAGES) else _DIMENSIONS.get(resource, INT)
 
 
 # --- preemption ------------------------------------------------------------------------------------------

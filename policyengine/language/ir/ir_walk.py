@@ -134,6 +134,16 @@ def free_locals(expr: ir.Expr) -> frozenset[str]:
     return frozenset().union(*map(free_locals, children(expr)))
 
 
+def known_amount(amount: ir.Expr) -> int | None:
+    """An amount of a quota that is the same for all pods, whatever the params; None for any other."""
+    return amount.value if isinstance(amount, ir.Const) and isinstance(amount.value, int) else None
+
+
+def known_amounts(amounts: ir.Amounts) -> dict[str, int]:
+    """Those amounts of a quota that are the same for all pods, whatever the params, by resource."""
+    return {name: known for name, amount in amounts if (known := known_amount(amount)) is not None}
+
+
 def is_error(*exprs: ir.Expr) -> bool:
     """Whether one of the expressions was reported already."""
     for expr in exprs:

@@ -161,18 +161,20 @@ class Gang(Rule, frozen=True, kw_only=True):
     waits: Expr | None
 
 
-Amounts = tuple[tuple[str, int], ...]
+Amounts = tuple[tuple[str, Expr], ...]
 """(resource, amount in its grain) in the order written: `(("cpu", 40_000), ("memory", …))`."""
 
 
 class Quota(Rule, frozen=True, kw_only=True):
-    """What the pods that match may use together. `when` reads only what running pods have.
+    """What the pods that match may use together. `by`, `when` and the amounts read only what running pods have.
 
-    `guarantee`: what they get, by reclaiming if need be. `limit`: what they never exceed; None for no limit.
-    `borrow`: whether they may use more than the guarantee; None, and an error in it, are false.
+    `by`: its values are quotas of their own; a pod for which it is an empty optional is in none. `guarantee`: what they
+    get, by reclaiming if need be. `limit`: what they never exceed; None for no limit. Both are worked out for the pod
+    that is asked about. `borrow`: whether they may use more than the guarantee; None, and an error in it, are false.
     """
 
-    when: Expr
+    by: Expr | None = None
+    when: Expr | None
     guarantee: Amounts
     limit: Amounts | None
     borrow: Expr | None

@@ -235,8 +235,10 @@ class Actions(ExpressionActions):
     def gang(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
         return syntax.Gang(span=span, name=self.name(span, name), when=when, **self._named("gang", fields))
 
-    def quota(self, span: Span, name: Token, when: Expr, fields: Fields) -> Member:
-        return syntax.Quota(span=span, name=self.name(span, name), when=when, **self._named("quota", fields))
+    def quota(self, span: Span, name: Token, by: Expr | None, when: Expr | None, fields: Fields) -> Member:
+        if by is None and when is None:
+            self._report("PE0101", "a quota needs `when` or `by` to say which pods it is for", fields.span)
+        return syntax.Quota(span=span, name=self.name(span, name), by=by, when=when, **self._named("quota", fields))
 
     def permit(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
         return syntax.Permit(span=span, name=self.name(span, name), when=when, **self._named("permit", fields))

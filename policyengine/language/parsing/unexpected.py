@@ -136,8 +136,6 @@ def _clauses(stop: Stop) -> Diagnostic | None:
             return stop.finding("PE0101", "a score needs a weight before `=`, as in `weight 1`", stop.token)
     if stop.rule == "let" and kind == "COLON" and stop.index == 2:
         return stop.finding("PE0101", "a let has no type of its own; write `=`", stop.token)
-    if stop.rule == "quota" and kind == "LBRACE" and stop.index == 2:
-        return stop.finding("PE0101", "a quota needs `when` to say which pods it is for", stop.token)
     if "REQUIRE" in stop.expected and stop.rule == "filter" and kind in BEGINNINGS and not stop.wants_operator:
         return stop.finding("PE0101", f"found {_shown(stop)}, expected `require` before a condition", stop.token)
     return None

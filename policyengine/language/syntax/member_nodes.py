@@ -161,8 +161,9 @@ class Gang(Rule, frozen=True, kw_only=True):
 
 
 class Quota(Rule, frozen=True, kw_only=True):
-    """`quota "name" when e { guarantee: {…} limit: {…} borrow: e }`."""
+    """`quota "name" [by e] [when e] { guarantee: {…} limit: {…} borrow: e }`; one of `by` and `when` is there."""
 
+    by: Expr | None
     guarantee: MapLiteral | None
     limit: MapLiteral | None
     borrow: Expr | None

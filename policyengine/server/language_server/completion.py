@@ -40,7 +40,7 @@ _SNIPPETS = {
     "filter": 'filter "${1:name}" {\n  require ${2:condition}\n    else "${3:why not}"\n}',
     "score": 'score "${1:name}" weight ${2:1} = ${0:0}',
     "gang": 'gang "${1:name}" when ${2:condition} {\n  key: ${3:key}\n  min: ${4:1}\n  timeout: ${5:60s}\n}',
-    "quota": 'quota "${1:name}" when ${2:condition} {\n  limit: {${3:cpu: 4}}\n}',
+    "quota": 'quota "${1:name}" by ${2:pod.namespace} {\n  limit: {${3:cpu: 4}}\n}',
     "permit": 'permit "${1:name}" {\n  delay: ${2:10s}\n}',
     "queue": "queue {\n  order by ${1:pod.priority} desc\n}",
     "preempt": "preempt {\n  victims: ${1:condition}\n}",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from policyengine.language import ir
 from policyengine.language.checking.report import wrapped
+from policyengine.language.ir.ir_walk import known_amounts
 from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 from policyengine.language.lint.truth import false, not_false
 
@@ -154,6 +155,20 @@ def permit_delay_over_timeout(subject: Subject) -> Findings:
             yield Finding("the pod is refused before the delay is over", permit.delay.span, None, related, steps)
 
 
+@rule("PE3405", Severity.WARNING)
+def quota_of_one_key(subject: Subject) -> Findings:
+    """a quota with a key that is the same for all pods
+
+    `by` makes a quota for each value of its key. One that reads nothing of the pod has a single value: leave `by` out,
+    or name what tells the pods apart, such as `by pod.namespace`.
+
+    By definition: the key reads no field of the pod, through lets neither.
+    """
+    for quota in subject.own(subject.policy.quotas):
+        if quota.by is not None and all(path[0] != "pod" for path in subject.paths_in(quota.by)):
+            yield Finding(f"`{quota.name}` has one key for all pods", quota.by.span)
+
+
 @rule("PE3401", Severity.WARNING)
 def quota_unreachable_limit(subject: Subject) -> Findings:
     """a quota whose limit is never reached
@@ -165,8 +180,7 @@ def quota_unreachable_limit(subject: Subject) -> Findings:
     """
     for quota in subject.own(subject.policy.quotas):
         never = quota.borrow is None or (isinstance(quota.borrow, ir.Const) and quota.borrow.value is False)
-        guarantee = dict(quota.guarantee)
-        above = any(amount > guarantee[name] for name, amount in quota.limit or () if name in guarantee)
-        if never and above:
+        guarantee, limit = known_amounts(quota.guarantee), known_amounts(quota.limit or ())
+        if never and any(limit[name] > guarantee[name] for name in limit.keys() & guarantee.keys()):
             message = f"`{quota.name}` does not borrow, so its limit above the guarantee is never reached"
             yield Finding(message, quota.span)
