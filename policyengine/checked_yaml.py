@@ -5,12 +5,14 @@ Plain YAML (`plain_yaml`), one document, every key once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from policyengine.plain_yaml import PlainYamlError, documents, plain
+from policyengine.suggestion import closest
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -21,11 +23,17 @@ Path = Sequence[str | int]
 LARGEST = 4 << 20
 """Characters of a text, bytes of its file."""
 _SHOWN = 200
+_MOST = 100
+"""Mistakes that are told at once; what comes behind them often follows from them."""
 _CHOICES = ("oneOf", "anyOf", "not")
 
 
 class CheckedYamlError(ValueError):
-    """A document that cannot be used: one sentence, with line and column where there are some."""
+    """A document that cannot be used: a sentence for each mistake, with line and column where there are some."""
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__("\n".join(sentences))
+        self.sentences = sentences
 
 
 class CheckedYaml:
@@ -44,24 +52,26 @@ class CheckedYaml:
 
     def wrong(self, path: Path, message: str) -> CheckedYamlError:
         """The error at the value the path leads to, or as near to it as there is something."""
+        return wrong_at(self._node(path), message)
+
+    def line_column(self, path: Path) -> tuple[int, int]:
+        """Where that value stands, both from 1."""
+        mark = self._node(path).start_mark
+        return mark.line + 1, mark.column + 1
+
+    def _node(self, path: Path) -> yaml.Node:
         node: yaml.Node = self.root
         for step in path:
             found = _child(node, step)
             if found is None:
                 break
             node = found
-        return wrong_at(node, message)
+        return node
 
     def _validate(self, schema: Mapping[str, Any]) -> None:
-        found = next(schema_errors(self.data, schema), None)
-        if found is None:
-            return
-        found = _innermost(found)
-        where = ".".join(map(str, found.absolute_path)) or "the document"
-        form = found.schema
-        described = form.get("description") if isinstance(form, Mapping) and found.validator in _CHOICES else None
-        told = f"wanted is {described}" if described else str(found.message).replace("'", "`")[:_SHOWN]
-        raise self.wrong(list(found.absolute_path), f"`{where}`: {told}")
+        found = sorted(schema_problems(self.data, schema), key=lambda one: self.line_column(one[0]))
+        if found:
+            raise CheckedYamlError(*(str(self.wrong(place, told)) for place, told in found))
 
 
 def schema_errors(data: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
@@ -69,6 +79,45 @@ def schema_errors(data: object, schema: Mapping[str, Any]) -> Iterator[Validatio
     from jsonschema import Draft202012Validator  # a tenth of a scheduler's start, which mostly has no file to check
 
     return Draft202012Validator(schema).iter_errors(data)
+
+
+def schema_problems(
+    data: object, schema: Mapping[str, Any], told: Callable[[ValidationError], str] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """The place of each of the first mistakes, in the order of the places, and a sentence about it.
+
+    Arguments:
+        told: says what is wrong with a value, behind its place.
+    """
+    errors = [_innermost(one) for one in islice(schema_errors(data, schema), _MOST)]
+    for error in sorted(errors, key=lambda one: [(isinstance(step, str), step) for step in one.absolute_path]):
+        place = list(error.absolute_path)
+        if error.validator == "additionalProperties" and isinstance(error.schema, Mapping):
+            yield from _unknown_keys(place, error)
+        else:
+            yield place, f"`{path_text(place)}`: {(told or told_of)(error)}"
+
+
+def _unknown_keys(place: list[str | int], error: ValidationError) -> Iterator[tuple[Path, str]]:
+    assert isinstance(error.schema, Mapping)
+    known = error.schema.get("properties", {})
+    instance: Any = error.instance
+    for key in sorted(instance.keys() - known.keys()):
+        near = closest(key, known)
+        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(known)}"
+        yield [*place, key], f"`{path_text([*place, key])}` is unknown; {hint}"
+
+
+def told_of(error: ValidationError) -> str:
+    """What is wrong with a value, in the schema's words."""
+    form = error.schema
+    described = form.get("description") if isinstance(form, Mapping) and error.validator in _CHOICES else None
+    return f"wanted is {described}" if described else str(error.message).replace("'", "`")[:_SHOWN]
+
+
+def path_text(place: Path) -> str:
+    """The way to a value, as messages name it: `pods.0.requests`."""
+    return ".".join(map(str, place)) or "the document"
 
 
 def _innermost(error: ValidationError) -> ValidationError:

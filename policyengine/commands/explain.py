@@ -185,7 +185,7 @@ def _waiting_pod(name: str, cluster: ExplainedCluster) -> str:
 
 def _elsewhere(bare: str, key: str, cluster: ExplainedCluster) -> str:
     """What was meant, perhaps."""
-    from policyengine.language.suggestion import closest
+    from policyengine.suggestion import closest
 
     others = sorted(other for other in cluster.pods if other.partition("/")[2] == bare)
     near = others[0] if others else closest(key, cluster.waiting)

@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         name = args[0]
         if name in COMMANDS or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        from policyengine.language.suggestion import closest
+        from policyengine.suggestion import closest
 
         near = closest(name, COMMANDS)
         hint = f"did you mean `{near}`?" if near else f"there are {', '.join(sorted(COMMANDS))}"

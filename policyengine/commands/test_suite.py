@@ -78,7 +78,7 @@ def read_suite(path: Path) -> Suite:
     try:
         document = CheckedYaml(text, schema())
     except CheckedYamlError as error:
-        raise SuiteError(str(error)) from None
+        raise SuiteError(f"\n`{path}`: ".join(error.sentences)) from None
     named = document.data.get("policy", path.name.removesuffix(SUFFIX) + ".policy")
     return Suite(Source(str(path), text), path.parent / named, document.data.get("name"), document.root)
 

@@ -15,11 +15,11 @@ from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, O
 from policyengine.language.checking.param_checks import outside
 from policyengine.language.checking.test_checks import asked
 from policyengine.language.ir import test_nodes as ir_test
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DURATION, STRING, Reach, Type, optional_of
 from policyengine.language.values import EvaluationError, optional, parse_timestamp
 from policyengine.plain_yaml import plain
+from policyengine.suggestion import closest
 
 _HOLE: Final = re.compile(r"\$\{([^}]*)\}")
 

@@ -21,10 +21,10 @@ from policyengine.language.checking.param_checks import outside
 from policyengine.language.diagnostics import printable
 from policyengine.language.parsing.grammar import patterns
 from policyengine.language.parsing.literal_values import MAX_WORD
-from policyengine.language.suggestion import closest
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import NONE, EvaluationError, Optional, in_int64, parse_timestamp
 from policyengine.quantity import QuantityError
+from policyengine.suggestion import closest
 
 _LONGEST_SHOWN = 100
 _UNITS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}

@@ -29,9 +29,9 @@ from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.framework.profile import Profile
-from policyengine.language.suggestion import nearest_first
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.state import SchedulerState
+from policyengine.suggestion import nearest_first
 from policyengine.trials.trial import LIMIT, Trial, TrialTooLong
 from policyengine.trials.trial_cluster import uid_of
 

@@ -26,9 +26,9 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.policies.config_map import LABEL_SELECTOR, STATUS
 from policyengine.kube.policies.reports import CONTROLLER
-from policyengine.language.suggestion import nearest_first
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.state import SchedulerState
+from policyengine.suggestion import nearest_first
 
 logger = logging.getLogger(__name__)
 

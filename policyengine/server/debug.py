@@ -17,9 +17,9 @@ from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import Client
-from policyengine.language.suggestion import nearest_first
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
+from policyengine.suggestion import nearest_first
 
 MOST = 5000
 

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.language.checking.given_objects import wrong_amount
 
-T = TypeVar("T")
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
 """The way to a value in the scenario: keys and indexes."""
@@ -26,11 +26,12 @@ _DURATION = re.compile(f"(?:{_PART})+")
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be played. One sentence; `place` leads to the value it is about."""
+    """A scenario that cannot be played. One sentence; `place` leads to the value it is about, `more` are the others."""
 
-    def __init__(self, message: str, place: Place = ()) -> None:
+    def __init__(self, message: str, place: Place = (), more: Sequence[ScenarioError] = ()) -> None:
         super().__init__(message)
         self.place = place
+        self.more = tuple(more)
 
 
 Drawn = Callable[[Random], float]
@@ -104,51 +105,138 @@ def read(data: Mapping[str, Any]) -> Scenario:
     """The scenario that data valid by the schema says.
 
     Raises:
-        ScenarioError: a time or duration is none, or two templates have one name.
+        ScenarioError: a time, duration or amount is none, or two templates have one name; with all others of its kind.
     """
-    nodes, pods = _each(data, "nodes", _template), _each(data, "pods", _template)
-    for what, templates in (("nodes", nodes), ("pods", pods)):
-        seen: set[str] = set()
-        for template in templates:
-            if template.name in seen:
-                raise ScenarioError(f"other {what} are called `{template.name}` too", (*template.place, "name"))
-            seen.add(template.name)
-            endless = template.arrival.count is None and template.arrival.until == float("inf")
-            if endless and "duration" not in data:
-                message = f"`{template.name}` comes for ever; give `count`, `until` or a `duration`"
-                raise ScenarioError(message, template.place)
-    return Scenario(
-        name=str(data.get("name", "")),
-        start=_moment(data.get("start", START)),
-        seed=int(data.get("seed", 0)),
-        duration=seconds(data["duration"], ("duration",)) if "duration" in data else None,
-        nodes=nodes,
-        pods=pods,
-        policies=tuple(data.get("policies", ())),
-        objects=tuple(data.get("objects", ())),
-        changes=_each(data, "changes", _clause),
-        expect=_each(data, "expect", _clause),
-    )
-
-
-def _each(data: Mapping[str, Any], key: str, reader: Callable[[Json, Place], T]) -> tuple[T, ...]:
-    return tuple(reader(_timed(one, (key, index)), (key, index)) for index, one in enumerate(data.get(key, ())))
+    reader = _Reader()
+    scenario = reader.scenario(data)
+    if reader.wrong:
+        first, *more = reader.wrong
+        raise ScenarioError(str(first), first.place, more)
+    return scenario
 
 
 _TIMES = frozenset({"at", "poisson", "until", "for", "boundWithin", "boundBy", "from", "to"})
 _DRAWN = frozenset({"every", "runs", "lives"})
+_AMOUNTS = frozenset({"allocatable", "requests", "limits", "use"})
+_DETAILS = frozenset({
+    *("at", "for", "labels", "annotations", "taints", "allocatable", "ungate", "priority"),
+    *("pods", "because", "from", "to", "atLeast", "atMost"),
+})  # fmt: skip
+"""Keys of changes and expectations beside the one that tells which it is; by the schema there is one other."""
 
 
-def _timed(said: Json, place: Place) -> Json:
-    """The same with its durations in seconds, and those that are drawn as functions."""
-    timed = dict(said)
-    for key in said.keys() & _TIMES:
-        timed[key] = seconds(said[key], (*place, key))
-    for key in said.keys() & _DRAWN:
-        timed[key] = _drawn(said[key], (*place, key))
-    if "waited" in said:
-        timed["waited"] = {key: seconds(value, (*place, "waited", key)) for key, value in said["waited"].items()}
-    return timed
+class _Reader:
+    """Reads what is valid by the schema, and collects what is wrong with it all the same."""
+
+    def __init__(self) -> None:
+        self.wrong: list[ScenarioError] = []
+
+    def scenario(self, data: Mapping[str, Any]) -> Scenario:
+        nodes, pods = self._templates(data, "nodes"), self._templates(data, "pods")
+        return Scenario(
+            name=str(data.get("name", "")),
+            start=self._moment(data.get("start", START)),
+            seed=int(data.get("seed", 0)),
+            duration=self._seconds(data["duration"], ("duration",)) if "duration" in data else None,
+            nodes=nodes,
+            pods=pods,
+            policies=tuple(data.get("policies", ())),
+            objects=tuple(data.get("objects", ())),
+            changes=self._clauses(data, "changes"),
+            expect=self._clauses(data, "expect"),
+        )
+
+    def _report(self, message: str, place: Place) -> None:
+        self.wrong.append(ScenarioError(message, place))
+
+    def _templates(self, data: Mapping[str, Any], key: str) -> tuple[Template, ...]:
+        found, seen = [], set[str]()
+        for index, said in enumerate(data[key]):
+            place: Place = (key, index)
+            template = self._template(self._timed(said, place), place)
+            if template.name in seen:
+                self._report(f"other {key} are called `{template.name}` too", (*place, "name"))
+            seen.add(template.name)
+            endless = template.arrival.count is None and template.arrival.until == float("inf")
+            if endless and "duration" not in data:
+                message = f"`{template.name}` comes for ever; give `count`, `until` or a `duration`"
+                self._report(message, place)
+            found.append(template)
+        return tuple(found)
+
+    def _clauses(self, data: Mapping[str, Any], key: str) -> tuple[Clause, ...]:
+        timed = (((key, index), self._timed(said, (key, index))) for index, said in enumerate(data.get(key, ())))
+        return tuple(Clause(place, next(one for one in said if one not in _DETAILS), said) for place, said in timed)
+
+    def _timed(self, said: Json, place: Place) -> Json:
+        """The same with its durations in seconds, and those that are drawn as functions; its amounts are looked at."""
+        timed = dict(said)
+        for key in said:
+            if key in _TIMES:
+                timed[key] = self._seconds(said[key], (*place, key))
+            elif key in _DRAWN:
+                timed[key] = self._drawn(said[key], (*place, key))
+            elif key in _AMOUNTS and isinstance(said[key], dict):
+                self._look_at_amounts(said[key], (*place, key))
+        if "waited" in said:
+            waited = said["waited"].items()
+            timed["waited"] = {key: self._seconds(value, (*place, "waited", key)) for key, value in waited}
+        return timed
+
+    def _look_at_amounts(self, amounts: Json, place: Place) -> None:
+        for name, said in amounts.items():
+            several = isinstance(said, list)
+            for index, value in enumerate(said if several else [said]):
+                wrong = wrong_amount(name, value)
+                if wrong is not None:
+                    self._report(wrong, (*place, name, index) if several else (*place, name))
+
+    def _seconds(self, value: Any, place: Place) -> float:
+        """A duration's seconds; of what is none, which is reported, one."""
+        try:
+            return seconds(value, place)
+        except ScenarioError as error:
+            self.wrong.append(error)
+            return 1.0
+
+    def _moment(self, text: str) -> float:
+        try:
+            found = parse_time(text if "T" in text else f"{text}T00:00:00Z")
+        except ObjectError as error:
+            self._report(str(error), ("start",))
+            return 0.0
+        assert found is not None
+        return found
+
+    def _drawn(self, said: Any, place: Place) -> Drawn:
+        if not isinstance(said, dict):
+            fixed = self._seconds(said, place)
+            return lambda random: fixed
+        if "exponential" in said:
+            mean = self._seconds(said["exponential"], (*place, "exponential"))
+            return lambda random: round(random.expovariate(1.0 / mean), 3) if mean else 0.0
+        wrong = len(self.wrong)
+        least, most = (self._seconds(one, (*place, "uniform", index)) for index, one in enumerate(said["uniform"]))
+        if most < least and len(self.wrong) == wrong:
+            self._report(f"`{said['uniform'][1]}` is less than `{said['uniform'][0]}`", (*place, "uniform"))
+        return lambda random: round(random.uniform(least, most), 3)
+
+    def _arrival(self, said: Json, place: Place) -> Arrival:
+        gap = said.get("every")
+        if "poisson" in said:
+            gap = self._drawn({"exponential": said["poisson"]}, (*place, "poisson"))
+        if gap is not None and gap(Random(0)) <= 0.0:
+            key = "poisson" if "poisson" in said else "every"
+            self._report("the time between two arrivals is more than 0", (*place, key))
+        count = None if gap is not None and "count" not in said else said.get("count", 1)
+        return Arrival(said.get("at", 0.0), gap, count, said.get("until", float("inf")))
+
+    def _template(self, said: Json, place: Place) -> Template:
+        gang = said.get("gang")
+        if gang is not None:
+            gang = Gang(gang["size"], gang.get("min", gang["size"]), gang.get("by", "labels") == "labels")
+        lasts = said.get("runs", said.get("lives"))
+        return Template(place, said["name"], self._arrival(said, place), said, lasts, gang)
 
 
 def seconds(value: Any, place: Place) -> float:
@@ -158,54 +246,3 @@ def seconds(value: Any, place: Place) -> float:
     if not _DURATION.fullmatch(value):
         raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, value))
-
-
-def _moment(text: str) -> float:
-    try:
-        found = parse_time(text if "T" in text else f"{text}T00:00:00Z")
-    except ObjectError as error:
-        raise ScenarioError(str(error), ("start",)) from None
-    assert found is not None
-    return found
-
-
-def _drawn(said: Any, place: Place) -> Drawn:
-    if not isinstance(said, dict):
-        fixed = seconds(said, place)
-        return lambda random: fixed
-    if "exponential" in said:
-        mean = seconds(said["exponential"], (*place, "exponential"))
-        return lambda random: round(random.expovariate(1.0 / mean), 3) if mean else 0.0
-    least, most = (seconds(one, (*place, "uniform", index)) for index, one in enumerate(said["uniform"]))
-    if most < least:
-        raise ScenarioError(f"`{said['uniform'][1]}` is less than `{said['uniform'][0]}`", (*place, "uniform"))
-    return lambda random: round(random.uniform(least, most), 3)
-
-
-def _arrival(said: Json, place: Place) -> Arrival:
-    gap = said.get("every")
-    if "poisson" in said:
-        gap = _drawn({"exponential": said["poisson"]}, (*place, "poisson"))
-    if gap is not None and gap(Random(0)) <= 0.0:
-        key = "poisson" if "poisson" in said else "every"
-        raise ScenarioError("the time between two arrivals is more than 0", (*place, key))
-    count = None if gap is not None and "count" not in said else said.get("count", 1)
-    return Arrival(said.get("at", 0.0), gap, count, said.get("until", float("inf")))
-
-
-def _template(said: Json, place: Place) -> Template:
-    gang = said.get("gang")
-    if gang is not None:
-        gang = Gang(gang["size"], gang.get("min", gang["size"]), gang.get("by", "labels") == "labels")
-    return Template(place, said["name"], _arrival(said, place), said, said.get("runs", said.get("lives")), gang)
-
-
-_DETAILS = frozenset({
-    *("at", "for", "labels", "annotations", "taints", "allocatable", "ungate", "priority"),
-    *("pods", "because", "from", "to", "atLeast", "atMost"),
-})  # fmt: skip
-"""Keys of changes and expectations beside the one that tells which it is; by the schema there is one other."""
-
-
-def _clause(said: Json, place: Place) -> Clause:
-    return Clause(place, next(key for key in said if key not in _DETAILS), said)

@@ -24,9 +24,9 @@ from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Severity, Source, render
 from policyengine.language.parse import SourceError, read_source
-from policyengine.language.suggestion import closest
 from policyengine.plugins.registry import IN_TREE, default_profile
 from policyengine.policy_compiler import compile_files
+from policyengine.suggestion import closest
 from policyengine.trials.changes import plan_changes
 from policyengine.trials.outcome import Outcome, verdicts
 from policyengine.trials.play import Play, Watch
@@ -49,13 +49,13 @@ class Written:
         """`name`: the file, for messages.
 
         Raises:
-            ScenarioError: it is no YAML, not valid by the schema, or says what cannot be.
+            ScenarioError: it is no YAML, not valid by the schema, or says what cannot be; each mistake on a line.
         """
         self._prefix = f"`{name}`: " if name else ""
         try:
             self._document = CheckedYaml(text, schema())
         except CheckedYamlError as error:
-            raise ScenarioError(f"{self._prefix}{error}") from None
+            raise ScenarioError("\n".join(f"{self._prefix}{sentence}" for sentence in error.sentences)) from None
         with self.placing_errors():
             self.scenario = read(self._document.data)
 
@@ -65,8 +65,11 @@ class Written:
         try:
             yield
         except ScenarioError as error:
-            told = self._document.wrong(error.place, str(error)) if error.place else error
-            raise ScenarioError(f"{self._prefix}{told}") from None
+            told = sorted((error, *error.more), key=lambda one: self._document.line_column(one.place))
+            raise ScenarioError("\n".join(map(self._placed, told))) from None
+
+    def _placed(self, error: ScenarioError) -> str:
+        return f"{self._prefix}{self._document.wrong(error.place, str(error)) if error.place else error}"
 
 
 def read_file(path: Path) -> Written:

@@ -297,7 +297,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("after: 10s", "after: 10m", "`10m` is no duration; write `10s` or `5min`"),
     ("${next}", "${nxt}", "no case gives `nxt`; this one gives `most`, `last`, `next`"),
     ("score: 80", "score: high", "tests.0.expect.4"),
-    ("policy: x.policy", "polcy: x.policy", "`polcy` was unexpected"),
+    ("policy: x.policy", "polcy: x.policy", "`polcy` is unknown; did you mean `policy`?"),
     ("policy: x.policy", "policy: y.policy", "does not exist"),
     ("name: a gang comes together", "name: placement, order and numbers", "another test is called"),
     ("nodes:\n  a:", "nodes: &x\n  a:", "alias or anchor"),

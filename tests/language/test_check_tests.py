@@ -53,11 +53,11 @@ BAD = [
     ('given node "b" { free: {cpu: 1} }', "PE2013",
      "`free` is not given: it follows from `allocatable` and the pods on the node"),
     ('given pod "q" { requests: {cpu: "x"} }', "PE2013",
-     "`requests` is a map of amounts, such as `{cpu: 4, memory: 8Gi}`, and `cpu` is none: `x` is not a quantity; "
-     "write a number such as 100m or 2Gi"),
+     "`requests` is a map of amounts, such as `{cpu: 4, memory: 8Gi}`; `cpu`: `x` is not a quantity; write a number "
+     "such as 100m or 2Gi"),
     ('given node "b" { allocatable: {memory: "8GB"} }', "PE2013",
-     "`allocatable` is a map of amounts, such as `{cpu: 4, memory: 8Gi}`, and `memory` is none: `8GB` is not a "
-     "quantity; write `8G`"),
+     "`allocatable` is a map of amounts, such as `{cpu: 4, memory: 8Gi}`; `memory`: `8GB` is not a quantity; "
+     "write `8G`"),
     ('given node "b" { taints: [{kye: "k"}] }', "PE2013",
      "`taints` is a list of taints, and one of them is a taint, which has `key`, `value`, `effect`, and no `kye`"),
     ('given pod "q" { startedAt: "noon" }', "PE2013", "`startedAt` is a time, such as `2026-01-05T18:30:00Z`"),

@@ -36,7 +36,7 @@ def test_the_schema_is_a_schema() -> None:
         (NODES + NODES + PODS, "line 2, column 1: the key `nodes` is there twice"),
         (NODES, "line 1, column 1: `the document`: `pods` is a required property"),
         (NODES + "pods: [{name: P}]", "line 2, column 15: `pods.0.name`: `P` does not match"),
-        (NODES + "pods: [{name: p, cpu: 1}]", "line 2, column 8: `pods.0`: Additional properties are not allowed"),
+        (NODES + "pods: [{name: p, cpu: 1}]", "line 2, column 23: `pods.0.cpu` is unknown; there are name, count"),
         (NODES + "pods: [{name: p, at: 5m}]", "line 2, column 22: `5m` is no duration; write 90s, 5min, 2h30min or 1d"),
         (NODES + "pods: [{name: p, at: -1}]", "line 2, column 22: `pods.0.at`: -1 is less than the minimum of 0"),
         (NODES + "pods: [{name: p, runs: {mean: 1s}}]", "`pods.0.runs`: wanted is a duration; or {exponential: MEAN}"),
@@ -47,7 +47,7 @@ def test_the_schema_is_a_schema() -> None:
         (NODES + "pods: [{name: p}, {name: p}]", "line 2, column 26: other pods are called `p` too"),
         (NODES + PODS + "start: yesterday", "line 3, column 8: `yesterdayT00:00:00Z` is not a time"),
         (NODES + PODS + "changes: [{at: 1s, drian: n}]", "line 3, column 11: `changes.0`: wanted is {at, cordon"),
-        (NODES + PODS + "changes: [{at: 1s, drain: n, for: 1s}]", "`changes.0`: Additional properties are not allowed"),
+        (NODES + PODS + "changes: [{at: 1s, drain: n, for: 1s}]", "`changes.0.for` is unknown; there are at, drain"),
         (NODES + PODS + "changes: [{at: 1s, fail: n, for: soon}]", "line 3, column 34: `soon` is no duration"),
         (NODES + PODS + "expect: [{pods: p, in: n}]", "line 3, column 10: `expect.0`: wanted is {pods, on|before"),
         (NODES + PODS + "expect: [{pods: p, boundBy: x}]", "line 3, column 29: `x` is no duration"),
@@ -77,7 +77,7 @@ def test_what_cannot_be_played_is_refused_with_its_place(text: str, told: str) -
         (NODES + "pods: [{name: p, spec: {nodeName: gone}}]", "line 2, column 8: no node is called `gone`"),
         (
             "nodes: [{name: n, allocatable: {cpu: much}}]\n" + PODS,
-            "line 1, column 9: node `n`: `much` is not",
+            "line 1, column 38: `cpu`: `much` is not",
         ),
         (
             NODES + PODS + "changes: [{at: 1s, drain: m}]",
@@ -85,13 +85,50 @@ def test_what_cannot_be_played_is_refused_with_its_place(text: str, told: str) -
         ),
         (NODES + PODS + "changes: [{at: 1s, delete: q-*}]", "line 3, column 28: no pod that has come by then"),
         (NODES + PODS + "objects: [{kind: Pod, metadata: {name: q}}]", "`Pod` is no kind of object that a scenario"),
-        (NODES + PODS + "expect: [{pods: p, use: {cpu: much}}]", "line 3, column 10: `much` is not a quantity"),
+        (NODES + PODS + "expect: [{pods: p, use: {cpu: much}}]", "line 3, column 31: `cpu`: `much` is not a quantity"),
     ],
 )
 def test_what_shows_only_when_it_is_played_has_its_place_too(text: str, told: str) -> None:
     with pytest.raises(ScenarioError) as error:
         Simulation(text).run()
     assert told in str(error.value)
+
+
+def test_all_that_is_wrong_is_said_at_its_key_before_anything_is_played() -> None:
+    text = """nodes:
+  - {name: n, allocatable: {cpu: 4, memory: 8GB, gpu: 3}}
+pods:
+  - {name: p, every: 1 s, count: 2, requests: {memory: [1Gi, 2 Gi]}}
+  - {name: p, limits: {nvidia.com/gpu: x}}
+changes:
+  - {at: soon, drain: n}
+expect:
+  - {pods: p, use: {memory: much}}
+duration: 5m
+"""
+    with pytest.raises(ScenarioError) as error:
+        Written(text, "a.yaml")
+    assert str(error.value).split("\n") == [
+        "`a.yaml`: line 2, column 45: `memory`: `8GB` is not a quantity; write `8G`",
+        '`a.yaml`: line 2, column 55: no resource is called `gpu`; one of a vendor has its name: `"nvidia.com/gpu"`',
+        "`a.yaml`: line 4, column 22: `1 s` is no duration; write 90s, 5min, 2h30min or 1d",
+        "`a.yaml`: line 4, column 62: `memory`: `2 Gi` is not a quantity; write `2Gi`",
+        "`a.yaml`: line 5, column 12: other pods are called `p` too",
+        "`a.yaml`: line 5, column 40: `nvidia.com/gpu`: `x` is not a quantity; write a number such as 100m or 2Gi",
+        "`a.yaml`: line 7, column 10: `soon` is no duration; write 90s, 5min, 2h30min or 1d",
+        "`a.yaml`: line 9, column 29: `memory`: `much` is not a quantity; write a number such as 100m or 2Gi",
+        "`a.yaml`: line 10, column 11: `5m` is no duration; write 90s, 5min, 2h30min or 1d",
+    ]
+
+
+def test_all_that_the_schema_refuses_is_said_at_once() -> None:
+    with pytest.raises(ScenarioError) as error:
+        Written("nodes: [{name: n, lables: {}}]\npods: [{name: p, priority: high}]\nsed: 1\n")
+    assert str(error.value).split("\n") == [
+        "line 1, column 27: `nodes.0.lables` is unknown; did you mean `labels`?",
+        "line 2, column 28: `pods.0.priority`: wanted is an int, or a list of which each arrival draws one",
+        "line 3, column 6: `sed` is unknown; did you mean `seed`?",
+    ]
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

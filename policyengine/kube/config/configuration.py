@@ -12,22 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from policyengine import regular_file
-from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError, schema_errors
+from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError, path_text, schema_problems, told_of
 from policyengine.kube.leader import LeaseSettings
-from policyengine.language.suggestion import closest
 from policyengine.language.values import parse_duration
 
 API_VERSION = "policyengine.io/v1"
 KIND = "SchedulerConfiguration"
 _EMPTY = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
-_SHOWN = 200
-_MOST_PROBLEMS = 100
 _FORMS = {
     "address": "[HOST]:PORT",
     "namespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
@@ -97,7 +93,7 @@ def read(text: str, name: str, flags: Mapping[str, Mapping[str, Any]] | None = N
     try:
         document = CheckedYaml(text, {})
     except CheckedYamlError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
+        raise ConfigurationError("\n".join(f"{name}: {sentence}" for sentence in error.sentences)) from None
     laid = _laid_over(document.data, flags or {})
     found = list(_problems(laid))
     if not found:
@@ -138,24 +134,11 @@ def _laid_over(data: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, A
 
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """What the schema finds, in the order of the file's paths."""
-    found = islice(schema_errors(data, schema()), _MOST_PROBLEMS)
-    errors: list[Any] = sorted(found, key=lambda error: str(list(error.absolute_path)))
-    for error in errors:
-        place = tuple(error.absolute_path)
-        if error.validator == "additionalProperties":
-            known = error.schema["properties"]
-            for key in sorted(error.instance.keys() - known.keys()):
-                near = closest(key, known)
-                hint = f"did you mean `{near}`?" if near else f"there are {', '.join(known)}"
-                yield (*place, key), f"`{_path((*place, key))}` is unknown; {hint}"
-        else:
-            yield place, f"`{_path(place)}`: {_told(error)}"
+    return ((tuple(place), told) for place, told in schema_problems(data, schema(), _told))
 
 
 def _told(error: Any) -> str:
-    if error.validator == "pattern":
-        return f"`{error.instance}` is no {_wanted(error)}"
-    return str(error.message).replace("'", "`")[:_SHOWN]
+    return f"`{error.instance}` is no {_wanted(error)}" if error.validator == "pattern" else told_of(error)
 
 
 def _wanted(error: Any) -> str:
@@ -225,7 +208,7 @@ def _of_extenders(extenders: list[Mapping[str, Any]]) -> Iterator[tuple[Place, s
         for at, resource in enumerate(extender["managedResources"]):
             where: Place = (*place, "managedResources", at)
             if resource["name"] in managed:
-                yield where, f"`{_path(where)}`: `{resource['name']}` is managed by two extenders"
+                yield where, f"`{path_text(where)}`: `{resource['name']}` is managed by two extenders"
             managed.add(resource["name"])
 
 
@@ -265,7 +248,3 @@ def _lease(given: Mapping[str, Any]) -> LeaseSettings:
         seconds_of(given["renewDeadline"]),
         seconds_of(given["retryPeriod"]),
     )
-
-
-def _path(place: Place) -> str:
-    return ".".join(map(str, place)) or "the document"

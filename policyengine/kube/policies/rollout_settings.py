@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyengine.cluster.objects import LabelSelector
-from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plain_yaml import PlainYamlError, documents
 from policyengine.plugins.selectors.label_selector import Requirement, compile_pod_selector
 from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings
+from policyengine.suggestion import closest
 
 MODE, SAMPLE, NAMESPACES, PERCENT, BUDGET = "mode", "sample", "namespaces", "percent", "budget"
 LONGEST = 24 * 3600.0

@@ -121,14 +121,19 @@ def _wrong_object(value: object, type_: Type) -> str | None:
 
 
 def _wrong_amounts(value: Mapping[str, object], type_: Type) -> str | None:
-    for name, amount in value.items():
-        if not _is_resource(name):
-            meant = vendors(name) or '"vendor/x"'
-            return f"{form(type_)}, and no resource is called `{name}`; one of a vendor has its name: `{meant}`"
-        try:
-            quantity.parse(amount if isinstance(amount, int | float) else str(amount))
-        except quantity.QuantityError as error:
-            return f"{form(type_)}, and `{name}` is none: {error}"
+    wrong = next(filter(None, (wrong_amount(name, amount) for name, amount in value.items())), None)
+    return None if wrong is None else f"{form(type_)}; {wrong}"
+
+
+def wrong_amount(name: str, amount: object) -> str | None:
+    """What is wrong with an amount of a resource: its name, or what is written; None where nothing is."""
+    if not _is_resource(name):
+        meant = vendors(name) or '"vendor/x"'
+        return f"no resource is called `{name}`; one of a vendor has its name: `{meant}`"
+    try:
+        quantity.parse(amount if isinstance(amount, int | float) else str(amount))
+    except quantity.QuantityError as error:
+        return f"`{name}`: {error}"
     return None
 
 

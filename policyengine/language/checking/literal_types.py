@@ -14,7 +14,6 @@ from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITER
 from policyengine.language.checking.foreign_words import key_text
 from policyengine.language.checking.report import Report, replacing, safely_replacing
 from policyengine.language.schema import QOS_CLASSES
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.types import (
     BOOL,
@@ -32,6 +31,7 @@ from policyengine.language.types import (
     map_of,
 )
 from policyengine.language.values import INT64_MAX, INT64_MIN, NANOSECONDS
+from policyengine.suggestion import closest
 
 DECIMAL: dict[str, Fraction | int] = {"m": Fraction(1, 1000), **{s: 1000**n for n, s in enumerate("kMGTP", 1)}}
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}

@@ -8,9 +8,9 @@ from msgspec import Struct, field
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity, printable
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.types import ERROR, Type
+from policyengine.suggestion import closest
 
 LONGEST_MESSAGE = 400
 MOST_COMPARED = 1_000_000

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct, field
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.suggestion import closest
+from policyengine.suggestion import closest
 
 DEFAULT_BUDGET = 5.0
 """Milliseconds of a decision that a policy's rules may take at 5,000 nodes when nothing is kept from before."""

@@ -18,9 +18,9 @@ from policyengine.language.parsing.literal_values import LiteralError, decode_te
 from policyengine.language.parsing.member_parser import parse_cut
 from policyengine.language.parsing.parse_table import Reduction
 from policyengine.language.parsing.tokens import Token, relocated, tokenise
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Expr, Member, NameText, Span
 from policyengine.language.syntax_codes import quoted, syntax_error
+from policyengine.suggestion import closest
 
 FIELDS_OF: Mapping[str, tuple[str, ...]] = {
     "gang": ("key", "min", "timeout", "waits"),

@@ -16,9 +16,9 @@ from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, So
 from policyengine.language.parsing.grammar import BINARY, CLOSING, OPENING, STARTS, keyword_terminals
 from policyengine.language.parsing.habits import MEMBERS_ELSEWHERE
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
+from policyengine.suggestion import closest
 
 _BLOCKS = ("policy", "library", "overlay")
 _AT_FILE_LEVEL = (*_BLOCKS, "import")

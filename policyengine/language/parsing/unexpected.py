@@ -21,9 +21,9 @@ from policyengine.language.parsing.grammar import (
 from policyengine.language.parsing.habits import HABITS
 from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
 from policyengine.language.parsing.tokens import Token
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
+from policyengine.suggestion import closest
 
 _NUMBERS = frozenset({"INT", "FLOAT"})
 _QUANTITY_SUFFIXES = frozenset({"m", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"})

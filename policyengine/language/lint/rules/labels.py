@@ -8,7 +8,7 @@ from policyengine.language import syntax
 from policyengine.language.checking.log_bind import wrong_key
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, rule
 from policyengine.language.lint.subject import Lookup, Subject
-from policyengine.language.suggestion import closest
+from policyengine.suggestion import closest
 
 WELL_KNOWN = frozenset(
     {
