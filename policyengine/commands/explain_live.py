@@ -83,6 +83,10 @@ def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> Non
         click.echo(json.dumps([{"pod": page["pod"], **entry, "running": page}], indent=2))
         return
     show(page)
+    if page["place"] in _WAITS and not entry and page["policy"]:
+        click.echo(
+            f"note: what would help is worked out with --policy, by the text of `{page['policy']['name']}`", err=True
+        )
     if entry:
         from policyengine.commands.explain_table import show_attempt
 
