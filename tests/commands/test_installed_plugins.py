@@ -101,7 +101,7 @@ def test_the_command_line_finds_plugins_of_packages(tmp_path: Path) -> None:
     (info / "entry_points.txt").write_text(f"[{GROUP}]\nEvenNodes = brought:EVEN_NODES\n")
     (tmp_path / "p.policy").write_text('policy "p" { use EvenNodes { allowed: [0] } }\n')
     (tmp_path / "cluster.json").write_text('{"nodes": [], "pending": []}')
-    where = ("--cluster", tmp_path / "cluster.json", "--policy", tmp_path / "p.policy")
+    where = ("--alone", "--cluster", tmp_path / "cluster.json", "--policy", tmp_path / "p.policy")
     root = Path(__file__).resolve().parents[2]
     assert policyengine("explain", *where, env={"PYTHONPATH": f"{root}:{tmp_path}"}, in_process=False).code == 0
     missing = policyengine("explain", *where)
