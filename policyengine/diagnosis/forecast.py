@@ -9,7 +9,7 @@ Objects are decoded once and never written to: to ask about a change, replace on
 Rules:
 1. Pods wait in the queue since they were created. (A running scheduler counts from a pod's last refusal; what it keeps
    in memory, such as backoffs, no object tells. Everything is tried once right away.)
-2. Nobody else acts: no controller makes pods or volumes. Victims go at once. Pods on a node that are being deleted go
+2. Nobody else acts: no controller makes pods or volumes. Pods on a node that are being deleted, victims among them, go
    at their deletionTimestamp; one that should have gone `STUCK_AFTER` seconds ago stays.
 3. Time passes, as far as `HORIZON`, while a pod backs off, waits at Permit, or waits for a pod that is going; and until
    each of these has been tried twice since something last came of it. A pod that a Permit rule makes wait again and
@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from heapq import heapify, heappop, heappush
 
 from policyengine.cluster.kinds import NODES, PODS
 from policyengine.cluster.pod_info import seconds_or_none
@@ -164,6 +165,7 @@ def played(
         now,
         limit=limit + len(objects) + 1,
         listed=_listed(objects, waiting, now),
+        victims_linger=True,
         tried=None if tried is None else lambda uids: tried(trial.state, uids),
     )
     try:
@@ -198,45 +200,53 @@ def _listed(objects: Iterable[DumpedObject], waiting: Mapping[str, Pod], now: fl
             yield now, PodObserved(one.object)
 
 
-def _leaving(pods: Iterable[Pod], now: float) -> list[tuple[float, Pod]]:
-    """(when, pod) of the pods on nodes that are being deleted and will be gone, the first last. Rule 2."""
+def _leaving(pods: Iterable[Pod], now: float) -> list[tuple[float, str]]:
+    """(when, UID) of the pods on nodes that are being deleted and will be gone. Rule 2."""
     ends = (
-        (seconds_or_none(pod.metadata.deletion_timestamp), pod)
+        (seconds_or_none(pod.metadata.deletion_timestamp), uid_of(pod))
         for pod in pods
         if pod.spec.node_name and pod.metadata.deletion_timestamp is not None and not pod.metadata.finalizers
     )
-    going = [(max(end, now), pod) for end, pod in ends if end is not None and end >= now - STUCK_AFTER]
-    return sorted(going, key=lambda one: one[0], reverse=True)
+    return [(max(end, now), uid) for end, uid in ends if end is not None and end >= now - STUCK_AFTER]
 
 
-def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, Pod]]) -> None:
+def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]) -> None:
     """Rule 3."""
     end = trial.now + HORIZON
+    heapify(leaving)
     tried: Counter[str] = Counter()
     come_of_it, seen = (0, 0), 0
     trial.settle()
     while True:
         progress = len(trial.binds), len(trial.evictions)
         if progress != come_of_it:
+            gone = (trial.cluster.pods.get(victim.uid) for _, victim in trial.evictions[come_of_it[1] :])
+            for entry in _leaving([pod for pod in gone if pod is not None], trial.now):
+                heappush(leaving, entry)
             tried.clear()
             come_of_it = progress
         tried.update(trial.popped[seen:])
         seen = len(trial.popped)
-        goes = leaving[-1][0] if leaving else end
+        goes = leaving[0][0] if leaving else end
         due = trial.next_due()
         may_move = any(tried[uid] < _TRIED for uid in waiting if _moves(trial.state.place(uid)))
         if due is not None and due <= min(goes, end) and (may_move or trial.state.awaits_overdue_gang):
             trial.advance_to(due)
         elif goes < end:
             trial.advance_to(goes)
-            pod = leaving.pop()[1].metadata
-            trial.see(PodDeleted(pod.namespace, pod.name, pod.uid))
-            trial.settle()
+            _goes(trial, heappop(leaving)[1])
             tried.clear()
         else:
             break
     if any(trial.state.place(uid) == "held" for uid in waiting):
         trial.advance(_HELD_TOLD)
+
+
+def _goes(trial: Trial, uid: str) -> None:
+    """The pod's grace is over."""
+    pod = trial.cluster.pods[uid].metadata
+    trial.see(PodDeleted(pod.namespace, pod.name, pod.uid))
+    trial.settle()
 
 
 def _moves(place: str) -> bool:

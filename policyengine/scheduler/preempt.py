@@ -29,6 +29,7 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import yields
 from policyengine.framework.post_filter import PostFilterResult, run_post_filters
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim
 from policyengine.scheduler.binding.bind_result import retry_after
@@ -93,6 +94,14 @@ def is_running(core: Core, preemptor: str) -> bool:
         return True
     del core.evictions[preemptor]
     return False
+
+
+def is_room_coming(core: Core, served: ServedProfile, pod: PodInfo) -> bool:
+    """Whether a victim of the pod is not seen leaving yet, or seen leaving and not gone."""
+    if is_running(core, pod.uid):
+        return True
+    plugins = (plugin for plugin in served.runtime.post_filters if isinstance(plugin, DefaultPreemption))
+    return any(plugin.awaits_victims(pod, served.runtime.profile, core.view) for plugin in plugins)
 
 
 def victim_deleted(core: Core, message: VictimDeleted) -> None:

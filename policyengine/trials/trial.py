@@ -8,8 +8,9 @@
 
 Rules:
 1. Everything the scheduler asks for is answered at once: a `Bind` by its outcome and the bound pod, an eviction by
-   the pod's deletion, a patch by the patched object. Nobody else lives in the cluster: no kubelet starts pods, no
-   controller makes volumes. A simulation plays those, by messages of its own (`see`).
+   the pod's deletion (or, where victims have their grace, by its beginning), a patch by the patched object. Nobody else
+   lives in the cluster: no kubelet starts pods, no controller makes volumes. A simulation plays those, by messages of
+   its own (`see`).
 2. Time passes only in `advance`, from one thing that is due to the next.
 3. Nothing is left to chance: the same messages give the same trial.
 4. `limit` bounds the work: the messages handled in all. A trial that takes more raises `TrialTooLong`.
@@ -54,11 +55,18 @@ class Trial:
         *,
         limit: int = LIMIT,
         listed: Iterable[tuple[float, Message]] = (),
+        victims_linger: bool = False,
         tried: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """`now`: seconds since the epoch. `listed`: what was there before, and when it came: (seconds, message), in
-        order of time. `tried` is called after each cycle with the UIDs of the pods it tried, in order, before anything
-        the cycle asked for is carried out."""
+        """
+        Arguments:
+            now: seconds since the epoch.
+            limit: the messages that may be handled.
+            listed: what was there before, and when it came: (seconds, message), in order of time.
+            victims_linger: they have their grace, and who plays the kubelet ends them.
+            tried: called after each cycle with the UIDs of the pods it tried, in order, before anything the cycle asked
+                for is carried out.
+        """
         self.now = now
         self.cluster = TrialCluster()
         self.state = SchedulerState(profiles)
@@ -77,6 +85,7 @@ class Trial:
         self.popped: list[str] = []
         """UIDs in the order in which the queue gave them out, once an attempt."""
         self._tried = tried
+        self._victims_linger = victims_linger
         self._left = limit
         self._limit = limit
         self._asked: deque[Action] = deque()
@@ -195,6 +204,8 @@ class Trial:
                 return self.cluster.set_condition(action, self.now)
             case DeleteVictim():
                 self.evictions.append((self.now, action))
+                if self._victims_linger:
+                    return self.cluster.terminate(action, self.now)
                 return self.cluster.delete(action)
             case PatchObject():
                 return self.cluster.patch(action)

@@ -37,6 +37,8 @@ from policyengine.scheduler.messages import (
     VictimDeleted,
 )
 
+GRACE = 30.0
+"""Seconds between a pod's deletion and its end, where its spec names none."""
 T = TypeVar("T", Node, Pod)
 
 
@@ -142,6 +144,18 @@ class TrialCluster:
         """The victim goes at once."""
         was_there = self.pods.pop(asked.uid, None) is not None
         return [VictimDeleted(asked, was_there), PodDeleted(asked.namespace, asked.name, asked.uid)]
+
+    def terminate(self, asked: DeleteVictim, now: float) -> Sequence[Message]:
+        """The victim is being deleted: it goes when its grace ends, and whoever plays the kubelet says so."""
+        pod = self.pods.get(asked.uid)
+        if pod is None:
+            return [VictimDeleted(asked, was_there=False)]
+        grace = pod.spec.termination_grace_period_seconds
+        end = timestamp(now + (GRACE if grace is None else grace))
+        why = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", asked.message, timestamp(now))
+        metadata = replace(pod.metadata, deletion_timestamp=end)
+        going = replace(pod, metadata=metadata, status=_with_condition(pod, why, nominated=None))
+        return [VictimDeleted(asked), self._put(going)]
 
     def read(self, asked: ReadPod) -> Sequence[Message]:
         """The pod as it is."""

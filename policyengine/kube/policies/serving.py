@@ -28,7 +28,7 @@ class Serving:
     """Who serves."""
 
     profiles: tuple[Profile, ...]
-    """One for each scheduler name."""
+    """One for each scheduler name, sorted by it: as they are handed to a scheduler, which gives turns in this order."""
     refused: tuple[str, ...] = ()
     """What does not, and why: a sentence each."""
 
@@ -54,7 +54,7 @@ def serving(sources: Iterable[PolicySource], registry: PluginRegistry) -> Servin
         for key, standing in sorted(found.standings.items())
         if standing.problem is not None
     ]
-    return Serving(tuple(found.serving.values()), tuple(told))
+    return Serving(tuple(profile for _, profile in sorted(found.serving.items())), tuple(told))
 
 
 def serving_in(cluster: Mapping[str, Any], registry: PluginRegistry) -> Serving:

@@ -23,6 +23,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import PostFilterResult
+from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.dry_run import DryRun, best_of
@@ -120,11 +121,14 @@ class DefaultPreemption:
         row = view.nodes.row_of.get(pod.nominated_node_name)
         if row is None or diagnosis.refusal(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
-        placed = view.nodes.pods_on(row).values()
+        return TERMINATING if self.awaits_victims(pod, evaluator.profile, view) else ""
+
+    def awaits_victims(self, pod: PodInfo, profile: Profile, view: ClusterView) -> bool:
+        """Whether a pod that it may preempt is going from the node that the pod is nominated to, and expected to."""
+        row = view.nodes.row_of.get(pod.nominated_node_name)
+        placed = () if row is None else view.nodes.pods_on(row).values()
         going = [other for other in placed if _is_awaited(other, view.now - OVERDUE)]
-        preemptible = Preemptible(pod, evaluator.profile, view) if going else None
-        awaited = preemptible is not None and any(map(preemptible.may_await, going))
-        return TERMINATING if awaited else ""
+        return bool(going) and any(map(Preemptible(pod, profile, view).may_await, going))
 
     def all_candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView

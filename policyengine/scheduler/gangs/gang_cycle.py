@@ -12,7 +12,8 @@ Rules:
 2. A member that was refused for itself waits for what its refusers registered. A member that had room, or was not
    refused for itself, waits for the others: it has no events of its own, and is brought along by the first that wakes.
 3. All members tried back off alike, by the largest count of refusals among them.
-4. A refused gang holds nothing but what is bound.
+4. A refused gang holds nothing but what is bound, and, while its victims are going, its nominations: to end one wakes
+   those who wait beside it, its own members too, and the gang would be tried without a pause.
 5. Once a gang that is bound in part is overdue, all such gangs are tried again: of two that block each other the one
    whose turn comes first preempts the other (`ServedProfiles.giving_way`).
 
@@ -135,7 +136,7 @@ def _begin(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
 def _may_preempt(core: Core, served: ServedProfile, members: list[QueuedPod], count: int) -> bool:
     if not served.runtime.post_filters or len(members) < count or count > MOST_PREEMPTING:
         return False
-    return not any(preempt.is_running(core, queued.uid) for queued in members)
+    return not any(preempt.is_room_coming(core, served, queued.pod) for queued in members)
 
 
 def _refuse(
@@ -143,7 +144,7 @@ def _refuse(
 ) -> None:
     """No member is placed: tell each, and have it wait for what may cure it."""
     count = max(queued.unschedulable_count for queued in members)
-    is_coming = any(preempt.is_running(core, queued.uid) for queued in members)
+    is_coming = any(preempt.is_room_coming(core, served, queued.pod) for queued in members)
     nominated = None if is_coming else ""
     for queued in members:
         _begin(core, served, queued)

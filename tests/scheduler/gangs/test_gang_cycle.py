@@ -8,7 +8,14 @@ from policyengine.framework.events import ASSIGNED_POD_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import PERMITTED, Permission, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.actions import DeleteVictim
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, PodDeleted
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    PodDeleted,
+    VictimDeleted,
+)
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, Label, binds, conditions, node, notes, pod, profile
 from tests.scheduler.storage import claim, seen
@@ -267,6 +274,28 @@ def test_a_gang_preempts_when_the_whole_of_it_fits_then():
         driver.send(PodDeleted("default", uid, uid))
     driver.wait(3.0)
     assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
+def test_a_gang_whose_victims_take_their_time_is_not_tried_without_a_pause():
+    driver = scheduler().showing(node("n1", cpu="1"), node("n2", cpu="1"), node("n3", cpu="500m"))
+    low = {f"low-{number}": pod(f"low-{number}").node(f"n{number}") for number in (1, 2)}
+    driver.see(pod("other", "500m").priority(20).node("n3"))
+    driver.see(*low.values(), *(member(name).priority(10) for name in "ab"))
+    for asked in driver.cycle():
+        if isinstance(asked, DeleteVictim):
+            driver.send(VictimDeleted(asked))
+    for one in low.values():
+        driver.see(one.deleting("2100-01-01T00:00:00Z").condition("DisruptionTarget", "True", "PreemptionByScheduler"))
+    driver.send(PodDeleted("default", "other", "other"))
+    for _ in range(10):
+        assert victims(driver.wait(1.0) + driver.cycle()) == []
+    nominated = {uid: driver.state.view.pods[uid].nominated_node_name for uid in "ab"}
+    assert sorted(nominated.values()) == ["n1", "n2"]
+    assert driver.told("a").count("attempted") == 2
+    for uid in low:
+        driver.send(PodDeleted("default", uid, uid))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == nominated
 
 
 def test_a_member_never_preempts_its_mate():
