@@ -118,10 +118,10 @@ ROLES: dict[str, Role] = {
         "The pages that `policyengine explain` and `kubectl policyengine` ask for, by a token of this account.",
         (Rule("", (), ("get",), pages=PAGES),),
     ),
-    "user": Role("People who ask look for the Lease.", (Rule("coordination.k8s.io", ("leases",), ("list",)),)),
-    "userPods": Role(
-        "They ask the pod that it names, through the API server, by such a token. The proxy leads to every pod here.",
+    "user": Role(
+        "People who ask find the Lease, and ask its pod by such a token. The proxy leads to every pod here.",
         (
+            Rule("coordination.k8s.io", ("leases",), ("list",)),
             Rule("", ("pods/proxy",), ("get",)),
             Rule("", ("serviceaccounts/token",), ("create",), "policyengine-reader"),
         ),
@@ -186,7 +186,7 @@ ACCOUNTS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
 }
 """Account -> the manifest it is in, and the features whose rights it has: (name of the role, namespace; "" for all)."""
 
-PEOPLE = {"user": ("policyengine-user", ""), "userPods": ("policyengine-user", NAMESPACE)}
+PEOPLE = {"user": ("policyengine-user", NAMESPACE)}
 """In `base/rbac.yaml`, and bound to nobody: (name of the role, namespace), by feature."""
 
 _MADE = "# Made by `python -m deploy.rights`."

@@ -18,6 +18,7 @@ from policyengine.commands.options import (
     output_option,
     param_option,
     policy_option,
+    scheduler_namespace_option,
 )
 from policyengine.control_characters import escaped_lines
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     help="With --live: who signed the certificate of an https address.",
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
+@scheduler_namespace_option
 def explain(
     name: str | None,
     cluster_path: Path | None,
@@ -71,6 +73,7 @@ def explain(
     address: str,
     authority: Path | None,
     server_name: str | None,
+    leases: str,
 ) -> None:
     """Why pods wait, or are where they are: NAME, or all that wait, in the queue's order.
 
@@ -95,7 +98,7 @@ def explain(
     if cluster_path is None and given is None and not alone and now is None:
         from policyengine.commands.explain_live import explain_running
 
-        if explain_running(asked, kubeconfig, context, output):
+        if explain_running(asked, kubeconfig, context, leases, output):
             return
     cluster = _cluster(cluster_path, kubeconfig, context, given)
     for note in cluster.notes:

@@ -50,7 +50,7 @@ class Endpoints:
     """The name in their certificate; None: the address's."""
 
 
-def explain_running(name: str | None, kubeconfig: Path | None, context: str | None, output: str) -> bool:
+def explain_running(name: str | None, kubeconfig: Path | None, context: str | None, leases: str, output: str) -> bool:
     """Print what the schedulers that run in a kubeconfig's cluster say of a pod, or of all that wait; of one that they
     refuse also what would help, worked out from the cluster's objects.
 
@@ -60,9 +60,9 @@ def explain_running(name: str | None, kubeconfig: Path | None, context: str | No
     server = credentials.load(kubeconfig, context)
     try:
         if name is None:
-            pages = running_scheduler.pages(server, "/debug/queue")
+            pages = running_scheduler.pages(server, leases, "/debug/queue")
         else:
-            page = running_scheduler.timeline(server, *named(name, server.namespace or "default"))
+            page = running_scheduler.timeline(server, leases, *named(name, server.namespace or "default"))
     except NoScheduler:
         return False
     except (AccessDenied, Unreachable, UnknownPod) as error:

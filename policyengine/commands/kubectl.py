@@ -9,26 +9,45 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from policyengine.commands.options import Command, file_option, output_option
+from policyengine.commands.options import (
+    SCHEDULER_NAMESPACE,
+    SCHEDULER_NAMESPACE_VARIABLE,
+    Command,
+    file_option,
+    output_option,
+)
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
 
+COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 PROGRAM = "kubectl policyengine"
 NO_FILES = 4
 """cobra's directive that a shell is to offer no files (ShellCompDirectiveNoFileComp)."""
-_DEFAULTS = {"namespace": None, "context": None, "kubeconfig": None}
+_DEFAULTS = {"namespace": None, "context": None, "kubeconfig": None, "leases": SCHEDULER_NAMESPACE}
 
 
 def _note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-    """Keep what a flag says, wherever it stands, as kubectl takes its flags before and after the name of a command."""
-    if value is not None:
-        ctx.find_root().ensure_object(dict)[option.name] = value
+    """Keep what a flag says, wherever it stands, as kubectl takes its flags before and after the name of a command. It
+    beats what the environment says."""
+    assert option.name is not None
+    given = ctx.find_root().ensure_object(dict)
+    if value is not None and (ctx.get_parameter_source(option.name) is COMMAND_LINE or option.name not in given):
+        given[option.name] = value
 
 
 def _kubectl_flags(command: Command) -> Command:
     kept: dict[str, Any] = {"expose_value": False, "callback": _note}
     for option in (
+        click.option(
+            "--scheduler-namespace",
+            "leases",
+            metavar="NAME",
+            envvar=SCHEDULER_NAMESPACE_VARIABLE,
+            show_envvar=True,
+            help=f"Where the schedulers' Leases are; default: {SCHEDULER_NAMESPACE}.",
+            **kept,
+        ),
         file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **kept),
         click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.", **kept),
         click.option("-n", "--namespace", metavar="NAME", help="Of the pods; default: the context's.", **kept),
@@ -53,8 +72,8 @@ def _server(ctx: click.Context) -> Server:
 def plugin() -> None:
     """What the policyengine schedulers of the cluster know.
 
-    They are found by their Leases and asked through the API server: no port-forward. The ClusterRole and the Role
-    policyengine-user give the right to.
+    They are found by their Leases and asked through the API server: no port-forward. The Role policyengine-user gives
+    the right to.
     """
 
 
@@ -66,7 +85,7 @@ def _command(name: str, path: str) -> Callable[[Callable[..., None]], click.Comm
         def run(ctx: click.Context, output: str) -> None:
             from policyengine.commands.running_scheduler import pages
 
-            show(ctx, pages(_server(ctx), path), output)
+            show(ctx, pages(_server(ctx), _flags(ctx)["leases"], path), output)
 
         return plugin.command(name, help=show.__doc__)(_kubectl_flags(output_option("table", "json")(run)))
 
@@ -112,7 +131,9 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
     try:
         server = _server(ctx)
         namespace = _flags(ctx)["namespace"] or server.namespace or "default"
-        known = [key.partition("/") for page in pages(server, "/debug/queue") for key in page["pods"]]
+        known = [
+            key.partition("/") for page in pages(server, _flags(ctx)["leases"], "/debug/queue") for key in page["pods"]
+        ]
     except Exception:  # a shell that completes has nowhere to show an error
         return []
     return [CompletionItem(name) for where, _, name in known if where == namespace and name.startswith(incomplete)]
@@ -131,6 +152,7 @@ def why(ctx: click.Context, pod: str, output: str) -> None:
     if given["namespace"] is not None and "/" not in pod:
         pod = f"{given['namespace']}/{pod}"
     named = [f"--{name}={given[name]}" for name in ("kubeconfig", "context") if given[name] is not None]
+    named.append(f"--scheduler-namespace={given['leases']}")
     explain.main([*named, "--output", output, "--", pod], prog_name=f"{PROGRAM} why", standalone_mode=False)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from policyengine.control_characters import escaped, escaped_values
 
-WIDE: Final = 400
+WIDE: Final = 4000
 """Columns where the output is no terminal: no line is folded."""
 _SHOWN: Final = 12
 """Characters of a hash."""
@@ -191,4 +191,9 @@ def _print(console: Console, headers: Sequence[str], rows: Iterable[Sequence[obj
         table.add_column(header, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(escaped_values(str(cell)))) for cell in row))
-    console.print(table if table.row_count else empty)
+    if console.is_terminal or not table.row_count:
+        console.print(table if table.row_count else empty)
+        return
+    with console.capture() as printed:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))

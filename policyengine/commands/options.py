@@ -133,6 +133,21 @@ def cluster_options(help: str) -> Callable[[Command], Command]:
     return add
 
 
+SCHEDULER_NAMESPACE = "kube-system"
+"""Where a scheduler's Lease is looked for, unless `--scheduler-namespace` says otherwise."""
+SCHEDULER_NAMESPACE_VARIABLE = "POLICYENGINE_NAMESPACE"
+
+scheduler_namespace_option = click.option(
+    "--scheduler-namespace",
+    "leases",
+    default=SCHEDULER_NAMESPACE,
+    show_default=True,
+    show_envvar=True,
+    envvar=SCHEDULER_NAMESPACE_VARIABLE,
+    metavar="NAME",
+    help="Where the Lease of the scheduler that runs is.",
+)
+
 CLIENT_CA_HELP = "Answer callers who show a certificate that these authorities signed; health is open to all."
 CLIENT_NAME_HELP = "Common name that such a certificate must have; may be repeated. Default: any."
 AUTHENTICATION_HELP = "TokenReview: callers show a bearer token, and need the right to the path."

@@ -16,16 +16,16 @@ Page = dict[str, Any]
 T = TypeVar("T")
 
 
-def pages(server: Server, path: str) -> list[Page]:
-    """A page of each scheduler that runs, with its `lease`. Raises as `find` and `ask`."""
+def pages(server: Server, namespace: str, path: str) -> list[Page]:
+    """A page of each scheduler that runs, with its `lease`; `namespace`: of Leases. Raises as `find` and `ask`."""
 
     async def asked(client: Client, running: list[RunningScheduler]) -> list[Page]:
         return [{"lease": f"{one.namespace}/{one.lease}", **await ask(client, one, path)} for one in running]
 
-    return _with_running(server, asked)
+    return _with_running(server, namespace, asked)
 
 
-def timeline(server: Server, namespace: str, name: str) -> Page:
+def timeline(server: Server, leases: str, namespace: str, name: str) -> Page:
     """What the scheduler that serves a pod knows of it; where none does, what one of them does. Raises as `find` and
     `ask`."""
 
@@ -43,12 +43,12 @@ def timeline(server: Server, namespace: str, name: str) -> Page:
             raise UnknownPod(f"{running[0]} knows no pod `{namespace}/{name}`")
         return found
 
-    return _with_running(server, asked)
+    return _with_running(server, leases, asked)
 
 
-def _with_running(server: Server, act: Callable[[Client, list[RunningScheduler]], Awaitable[T]]) -> T:
+def _with_running(server: Server, leases: str, act: Callable[[Client, list[RunningScheduler]], Awaitable[T]]) -> T:
     async def work() -> T:
         async with connected(server, check=False) as client:
-            return await act(client, await find(client, SystemClock().now()))
+            return await act(client, await find(client, SystemClock().now(), leases))
 
     return asyncio.run(work())

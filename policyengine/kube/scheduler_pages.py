@@ -1,12 +1,14 @@
 """The pages of the scheduler that runs in a cluster: found by its Lease, asked through the API server.
 
 Rules:
-1. Who leads writes into its Lease where its pages are: `NAMESPACE/SCHEME:POD:PORT`, which the API server's pod proxy
+1. Only the Leases of one namespace are looked at, kube-system unless another is named: in their own, tenants can write
+   Leases that say anything.
+2. Who leads writes into its Lease where its pages are: `NAMESPACE/SCHEME:POD:PORT`, which the API server's pod proxy
    reaches, or, where it is no pod, an http URL on loopback. Whatever else stands there is not asked.
-2. The API server takes a caller's credentials away before it passes a request on (`withAuthentication`,
+3. The API server takes a caller's credentials away before it passes a request on (`withAuthentication`,
    k8s.io/apiserver, v1.36), and a person's own token has no business in a pod. So the caller has the API server make a
    token of the account `LEASE-reader` beside the pod: for ten minutes, and for an audience that no API server has.
-3. Every page says which process tells it, and whether that leads. One that is not the Lease's holder, or does not lead,
+4. Every page says which process tells it, and whether that leads. One that is not the Lease's holder, or does not lead,
    is not believed.
 """
 
@@ -34,15 +36,13 @@ SERVED_BY: Final = "servedBy"
 """The key under which a page says `{identity, leads}`."""
 OFF: Final = ""
 """What a Lease says where there are no pages, or none that others reach."""
-DEFAULT_NAMESPACE: Final = "kube-system"
 TOKEN_SECONDS: Final = 600
 """The least that the API server grants (ValidateTokenRequest)."""
 TIMEOUT: Final = 10.0
 SKEW: Final = 60.0
 """Seconds by which the clocks of two machines may differ before a Lease counts as expired."""
-_LEASES = "/apis/coordination.k8s.io/v1/leases"
 _IN_POD = re.compile(r"([a-z0-9][-a-z0-9]{0,62})/(https?):([a-z0-9][-a-z0-9.]{0,252}):([0-9]{1,5})")
-_READER_ROLE = "have the ClusterRole and the Role `policyengine-user` bound to you"
+_READER_ROLE = "have the Role `policyengine-user` bound to you"
 
 
 class _About(msgspec.Struct):
@@ -109,15 +109,15 @@ def announced(url: str, environment: Mapping[str, str]) -> str:
     return f"{namespace}/{parts.scheme}:{pod}:{parts.port}" if pod and namespace else OFF
 
 
-async def find(client: Client, now: float) -> list[RunningScheduler]:
-    """Every scheduler that holds a Lease at `now` (epoch seconds), by name.
+async def find(client: Client, now: float, namespace: str) -> list[RunningScheduler]:
+    """Every scheduler that holds a Lease of that namespace at `now` (epoch seconds), by name.
 
     Raises:
         NoScheduler: there is none.
         AccessDenied: Leases may not be listed.
         Unreachable: the API server does not answer, or every Lease has run out.
     """
-    leases = [one for one in await _leases(client) if one.spec.holder]
+    leases = [one for one in await _leases(client, namespace) if one.spec.holder]
     found = [one.running() for one in leases if now <= one.expires() + SKEW]
     if found:
         return sorted(found, key=str)
@@ -125,7 +125,9 @@ async def find(client: Client, now: float) -> list[RunningScheduler]:
         last = max(leases, key=_Lease.expires)
         ago = f"ran out {now - last.expires():.0f} s ago" if last.spec.renewed else "was never renewed"
         raise Unreachable(f"no scheduler runs: the lease of `{last.spec.holder}` {ago}; is its pod up?")
-    raise NoScheduler("no scheduler runs: no Lease says that one leads (one without leader election has none)")
+    raise NoScheduler(
+        f"no scheduler runs: no Lease in namespace `{namespace}` names one; name another: --scheduler-namespace"
+    )
 
 
 async def ask(client: Client, scheduler: RunningScheduler, path: str) -> dict[str, Any]:
@@ -210,24 +212,19 @@ async def _token(client: Client, namespace: str, account: str) -> str:
     return token
 
 
-async def _leases(client: Client) -> list[_Lease]:
-    """Ours, of all namespaces, or of kube-system where no more may be listed."""
-    query = {"labelSelector": f"{LABEL}={LABELLED}"}
+async def _leases(client: Client, namespace: str) -> list[_Lease]:
+    """Ours, of that namespace."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     try:
-        try:
-            body = await client.call("GET", _LEASES, query=query, seconds=TIMEOUT)
-        except ApiError as error:
-            if error.status != 403:
-                raise
-            one = _LEASES.replace("leases", f"namespaces/{DEFAULT_NAMESPACE}/leases")
-            body = await client.call("GET", one, query=query, seconds=TIMEOUT)
+        body = await client.call("GET", path, query={"labelSelector": f"{LABEL}={LABELLED}"}, seconds=TIMEOUT)
         return msgspec.json.decode(body, type=_Leases).items
     except ConnectionFailed as error:
         raise Unreachable(f"the API server does not answer: {error}") from None
     except ApiError as error:
+        told = f"the scheduler's Lease cannot be looked up: {error.message}"
         if error.status in (401, 403):
-            raise AccessDenied(f"the scheduler's Lease cannot be looked up: {error.message}; {_READER_ROLE}") from None
-        raise Unreachable(f"the scheduler's Lease cannot be looked up: {error.message}") from None
+            raise AccessDenied(f"{told}; {_READER_ROLE}") from None
+        raise Unreachable(told) from None
     except msgspec.MsgspecError as error:
         raise Unreachable(f"the API server lists no Leases: {error}") from None
 

@@ -5,7 +5,7 @@ Lists are cut at `MOST` entries, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,6 +18,7 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import Client
 from policyengine.scheduler.pod_timeline import TimelineEntry
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.state import SchedulerState
 from policyengine.suggestion import nearest_first
 
@@ -50,24 +51,24 @@ def queue(state: SchedulerState) -> dict[str, Any]:
     A pod is `{scheduler, place, node, position, waits, attempts, message}`: `position` from 0, null where the pod is
     not active; `waits` in seconds since it was created; `attempts` so far; `message`: what was last said of it.
     """
-    pods: dict[str, dict[str, Any]] = {}
     waiting = [pod for pod in state.view.pods.values() if pod.state is not PodState.BOUND]
-    for profile in state.profiles:
-        active, others = state.queued(profile.scheduler_name)
-        for position, one in enumerate(active):
-            pods[one.pod.key] = _waiting(state, one.pod, position, one.attempts)
-        for one in sorted(others, key=attrgetter("queued_at", "uid")):
-            pods[one.pod.key] = _waiting(state, one.pod, None, one.attempts)
-        if len(pods) >= MOST:
-            break
-    for pod in islice((pod for pod in waiting if pod.key not in pods), max(0, MOST - len(pods))):
+    pods = {one.pod.key: _waiting(state, one.pod, turn, one.attempts) for one, turn in islice(_queued(state), MOST)}
+    for pod in islice((pod for pod in waiting if pod.key not in pods), MOST - len(pods)):
         pods[pod.key] = _waiting(state, pod, None, 0)
     return {
         "schedulers": {one.scheduler_name: state.pending_counts(one.scheduler_name) for one in state.profiles},
         "bindings": state.bindings_under_way,
-        "pods": dict(islice(pods.items(), MOST)),
+        "pods": pods,
         "count": len(waiting),
     }
+
+
+def _queued(state: SchedulerState) -> Iterator[tuple[QueuedPod, int | None]]:
+    """The pods of every queue, the active ones first, and each one's turn."""
+    for profile in state.profiles:
+        active, others = state.queued(profile.scheduler_name)
+        yield from ((one, turn) for turn, one in enumerate(active))
+        yield from ((one, None) for one in sorted(others, key=attrgetter("queued_at", "uid")))
 
 
 def _waiting(state: SchedulerState, pod: PodInfo, position: int | None, attempts: int) -> dict[str, Any]:

@@ -114,6 +114,15 @@ def test_queue_tells_who_waits_and_why(kubeconfig: Path) -> None:
     assert elsewhere.out == "no pod waits\n"
 
 
+def test_only_leases_of_the_namespace_that_is_named_are_looked_at(kubeconfig: Path) -> None:
+    elsewhere, here = {"POLICYENGINE_NAMESPACE": "other"}, ("--scheduler-namespace", "kube-system")
+    flags = ("--kubeconfig", kubeconfig)
+    assert kubectl_policyengine("quota", *flags, env=elsewhere).code == 3
+    assert kubectl_policyengine("quota", "--scheduler-namespace=other", *flags).code == 3
+    for given in (("quota", *flags, *here), (*here, "quota", *flags)):
+        assert kubectl_policyengine(*given, env=elsewhere).code == 0
+
+
 def test_quota_tells_what_is_borrowed_and_the_shares(kubeconfig: Path) -> None:
     shown = until(kubeconfig, "quota", "1500m")
     assert table(shown, "SCHEDULER")[0] == ["teams", "a", "cpu", "1500m", "1", "500m", "3"]
@@ -157,7 +166,7 @@ def test_a_cluster_without_a_scheduler_is_told_in_one_line(tmp_path: Path) -> No
         ended = kubectl_policyengine("status", "--kubeconfig", tmp_path / "config")
     assert (ended.code, ended.out) == (3, "")
     assert ended.err == (
-        "error: no scheduler runs: no Lease says that one leads (one without leader election has none)\n"
+        "error: no scheduler runs: no Lease in namespace `kube-system` names one; name another: --scheduler-namespace\n"
     )
     away = kubectl_policyengine("queue", "--kubeconfig", tmp_path / "config")
     assert (away.code, away.err.count("\n")) == (3, 1)

@@ -80,29 +80,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 
 def bind(installed: Installed) -> None:
     jane = "--serviceaccount=kube-system:jane"
-    installed.admin("create", "clusterrolebinding", "jane", f"--clusterrole={ROLE}", jane, check=False)
     installed.admin("create", "rolebinding", "jane", f"--role={ROLE}", jane, check=False)
 
 
 def unbind(installed: Installed) -> None:
-    installed.admin("delete", "clusterrolebinding,rolebinding", "jane", "--ignore-not-found", check=False)
+    installed.admin("delete", "rolebinding", "jane", "--ignore-not-found", check=False)
     installed.until("cannot be looked up", "status")
 
 
-def test_without_the_roles_one_sentence_says_which_they_are(installed: Installed) -> None:
+def test_without_the_role_one_sentence_says_which_it_is(installed: Installed) -> None:
     unbind(installed)
     ended = installed.ask("status")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert 'cannot list resource "leases"' in ended.err
-    assert ended.err.endswith(f"have the ClusterRole and the Role `{ROLE}` bound to you\n")
-    jane = "--serviceaccount=kube-system:jane"
-    installed.admin("create", "clusterrolebinding", "jane", f"--clusterrole={ROLE}", jane)
-    ended = installed.until("cannot be reached by you", "status")
-    assert ended.code == 2
-    assert 'cannot create resource "serviceaccounts/token"' in ended.err and ROLE in ended.err
+    assert ended.err.endswith(f"have the Role `{ROLE}` bound to you\n")
 
 
-def test_with_them_every_page_comes(installed: Installed) -> None:
+def test_with_it_every_page_comes(installed: Installed) -> None:
     bind(installed)
     installed.admin.apply(policy_map("crew", HELD))
     installed.until("ConfigMap policyengine-policies/crew", "status")

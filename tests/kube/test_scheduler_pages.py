@@ -96,7 +96,7 @@ class Site:
         self.client = Client(way)
 
     async def found(self) -> RunningScheduler:
-        (one,) = await find(self.client, SystemClock().now())
+        (one,) = await find(self.client, SystemClock().now(), "kube-system")
         return one
 
 
@@ -188,7 +188,7 @@ async def seen(*leases: dict[str, Any]) -> list[RunningScheduler]:
     admin = MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
     for one in leases:
         await create(admin, LEASES, one)
-    return await find(Client(admin), SystemClock().now())
+    return await find(Client(admin), SystemClock().now(), "kube-system")
 
 
 async def test_who_holds_a_lease_runs_and_clocks_may_differ_by_a_minute() -> None:
@@ -197,10 +197,20 @@ async def test_who_holds_a_lease_runs_and_clocks_may_differ_by_a_minute() -> Non
     assert [(one.lease, one.pages) for one in found] == [("a", "x"), ("b", OFF)]
 
 
+async def test_a_lease_that_a_tenant_wrote_in_a_namespace_of_his_own_is_not_looked_at() -> None:
+    admin = MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
+    await create(admin, "/api/v1/namespaces", {"metadata": {"name": "tenant"}})
+    forged = lease("a", pages="tenant/https:evil:443")
+    forged["metadata"]["namespace"] = "tenant"
+    await create(admin, LEASES.replace("kube-system", "tenant"), forged)
+    with pytest.raises(NoScheduler):
+        await find(Client(admin), SystemClock().now(), "kube-system")
+
+
 @pytest.mark.parametrize(
     ("leases", "told"),
     [
-        ([], "no scheduler runs: no Lease says that one leads"),
+        ([], "no scheduler runs: no Lease in namespace `kube-system` names one"),
         ([lease("gone", holder="")], "no scheduler runs: no Lease"),
         ([lease("dead", age=100.0)], r"no scheduler runs: the lease of `a_1` ran out \d+ s ago; is its pod up\?"),
     ],
@@ -293,5 +303,5 @@ async def test_a_leader_whose_pages_went_away_says_so_in_the_lease_it_takes_over
     work = asyncio.ensure_future(elector.run())
     await elector.elected.wait()
     work.cancel()
-    (found,) = await find(Client(admin), SystemClock().now())
+    (found,) = await find(Client(admin), SystemClock().now(), "kube-system")
     assert (found.holder, found.pages) == ("new_1", OFF)
