@@ -28,7 +28,7 @@ from policyengine.language.checking.definitions import field_name, key_fact, siz
 from policyengine.language.checking.report import error_at, replacing, safely_replacing
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
-from policyengine.language.schema import DOMAIN, ROOTS, Attribute, object_info
+from policyengine.language.schema import DOMAIN, ROOTS, Attribute, attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, map_of, optional_of
 from policyengine.language.values import with_article
@@ -61,7 +61,9 @@ def _no_name(context: Context, name: str, span: Span) -> ir.Expr:
     message, meant = f"nothing is called `{name}`", foreign_words.NAMES.get(name)
     if meant is not None:
         return context.failed(UNKNOWN_NAME, f"{message}; write `{meant}`", span, replacing(span, meant))
-    known, text = chain(ROOTS, context.names.visible, context.locals), f'; text stands in quotes: `"{name}"`'
+    known = chain(ROOTS, context.names.visible, context.locals)
+    fields = [f"`{root}.{name}`" for root in ("node", "pod") if attribute((root, name)) is not None]
+    text = f"; write {' or '.join(fields)}" if fields else f'; text stands in quotes: `"{name}"`'
     return context.report.unknown(UNKNOWN_NAME, message, span, name, known, otherwise=text)
 
 
