@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import log2
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _OF_KUBERNETES: Final = ("kubernetes.io", "k8s.io")
 """Labels and taints under these domains are set by the kubelet, a controller or a cloud: what a person writes there
 does not last."""
+MOST: Final = 256
+"""Nodes that are added."""
 SHAPES: Final = 8
 """Kinds of nodes of which one more is tried."""
 
@@ -96,15 +99,17 @@ def more(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
         kinds.setdefault(_kind(nodes.objects[row]), row)
     rows = [row for row in kinds.values() if all(nodes.allocatable(name)[row] >= asks for name, asks in demand.items())]
     sizes = {row: (nodes.allocatable("cpu")[row], nodes.allocatable("memory")[row]) for row in rows}
+    short, before = _short(attempt, what_if), _before(attempt, what_if)
     for place, row in enumerate(sorted(rows, key=sizes.__getitem__)[:SHAPES]):
         like = nodes.objects[row]
         whole = {name: nodes.allocatable(name)[row] // asks for name, asks in demand.items()}
         each = int(min([*whole.values(), nodes.allowed_pods[row]]))
         if each <= 0:
             continue
-        least = -(-_short(attempt, what_if) // each)
-        for count in dict.fromkeys((least, least + 1, least + 2, 2 * least + 1, 4 * least + 1)):
-            yield _added(attempt, like, count, 1.9 + 0.1 * count + 0.01 * place)
+        least = -(-short // each)
+        for count in dict.fromkeys((least, least + 1, -(-(short + before) // each))):
+            if count <= MOST:
+                yield _added(attempt, like, count, 1.9 + 0.1 * log2(count) + place)
 
 
 def _short(attempt: Attempt, what_if: WhatIf) -> int:
@@ -116,6 +121,13 @@ def _short(attempt: Attempt, what_if: WhatIf) -> int:
     with what_if.cluster_of(attempt) as snapshot:
         found = places(dict(attempt.pod.shape.amounts), snapshot.nodes, rows)
     return max(1, count - found)
+
+
+def _before(attempt: Attempt, what_if: WhatIf) -> int:
+    """How many pods that wait are likely to be served before the pod."""
+    pod, pods = attempt.pod, what_if.view.pods.values()
+    mine = -pod.priority, pod.created_at
+    return sum(not one.node_name and one.uid != pod.uid and (-one.priority, one.created_at) <= mine for one in pods)
 
 
 def _added(attempt: Attempt, like: Node, count: int, cost: float) -> Attempt:

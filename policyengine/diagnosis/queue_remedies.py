@@ -18,7 +18,7 @@ from policyengine.cluster.storage_objects import (
     StorageResources,
 )
 from policyengine.cluster.view import ClusterView
-from policyengine.cluster.workload_objects import NativePodGroup, PodGroup, ReplicaSet
+from policyengine.cluster.workload_objects import ReplicaSet
 from policyengine.diagnosis import kubectl
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 
@@ -55,35 +55,14 @@ def ungated(attempt: Attempt) -> Iterator[Attempt]:
 
 
 def whole(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
-    """The gang with the members that it lacks, or one that asks for no more than there are."""
+    """The gang with the members that it lacks."""
     made = sum(isinstance(one.object, Pod) for one in attempt.made)
     count, pod, view = what_if.missing - made, attempt.pod, what_if.view
-    if count <= 0:
-        return
-    if count <= MADE:
+    if 0 < count <= MADE:
         text = f"add {count} member{'s' * (count > 1)} like {pod.key} to its gang"
         size = len(view.scheduling.members(pod)) + count
         change = Change("members", "", text, 1.2, {"like": pod.key, "count": count}, _scaled(view, pod, size))
         yield attempt.with_objects(change, "Pod", [_member(pod, number + 1) for number in range(count)])
-    group, exist = pod.group, what_if.view.scheduling.gang(pod)
-    if group is None or exist is None or not exist.size:
-        return
-    name, place = group.metadata.name, group.metadata.namespace
-    fewer: PodGroup | NativePodGroup
-    if isinstance(group, PodGroup):
-        patch = {"spec": {"minMember": exist.size}}
-        fewer = replace(group, spec=replace(group.spec, min_member=exist.size))
-    elif (gang := group.spec.scheduling_policy.gang) is not None:
-        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": exist.size}}}}  # type: ignore[dict-item]
-        smaller = replace(group.spec.scheduling_policy, gang=replace(gang, min_count=exist.size))
-        fewer = replace(group, spec=replace(group.spec, scheduling_policy=smaller))
-    else:
-        return
-    detail = {"podGroup": group.metadata.key, "from": exist.min, "to": exist.size}
-    text = f"have the PodGroup {name} ask for {exist.size} members instead of {exist.min}"
-    line = kubectl.patch("podgroup", [name], place, "merge", patch)
-    kind = "PodGroup" if isinstance(group, PodGroup) else "NativePodGroup"
-    yield attempt.with_objects(Change("members", "group", text, 1.6, detail, line), kind, [fewer])
 
 
 def _member(like: PodInfo, number: int) -> Pod:

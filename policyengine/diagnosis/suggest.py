@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -42,6 +43,8 @@ STEPS: Final = 1_000_000
 """Bounds of the work for one pod: 18 plays of 5,000 nodes and 50,000 pods."""
 PREEMPTING: Final = 8
 """Sets of changes a round after which it is asked whether the policy would make room for the pod."""
+FAILURES: Final = 3
+"""Plays a round of changes of one sort that do not place the pod."""
 LEARNT_FROM: Final = 4
 """Plays a round that did not place the pod and are asked what else it would take."""
 
@@ -146,18 +149,18 @@ class _Search:
         found: list[_Found] = []
         sorts: list[frozenset[tuple[str, str]]] = []
         learnt: list[Attempt] = []
-        asked = 0
+        failed: Counter[frozenset[tuple[str, str]]] = Counter()
         for option, chosen, fits in helpful:
             sort = frozenset((change.kind, change.subject) for change in option.changes)
-            if any(known <= sort for known in sorts):
+            if failed[sort] >= FAILURES or any(known <= sort for known in sorts):
                 continue
             one: _Found | None = _Found(option, chosen, fits)
             if self._plays is not None:
                 if len([known for known in found if not known.costs]) >= SHOWN or not self._plays.left:
                     break
                 one, ground = self._plays.verdict(option, fits)
-                if one is None and ground is not None and asked < LEARNT_FROM:
-                    asked += 1
+                failed[sort] += one is None
+                if ground is not None and failed.total() <= LEARNT_FROM:
                     learnt += remedies(replace(option, pod=ground[0].pod), ground[1])
             if one is not None:
                 found.append(one)

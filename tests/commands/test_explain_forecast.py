@@ -69,7 +69,9 @@ def test_a_misspelt_scheduler_gets_no_node_but_the_names_that_are_served(tmp_pat
     path = written(tmp_path, node(), pod("p", schedulerName="policy-schedular"))
     result = run(path, "--policy", RIYA)
     served = "served are policy-scheduler, default-scheduler"
-    assert result.stdout.splitlines()[0] == f"default/p  nobody serves its schedulerName `policy-schedular`; {served}"
+    first, *rest = result.stdout.splitlines()
+    assert first == f"default/p  nobody serves its schedulerName `policy-schedular`; {served}"
+    assert rest[1].split("  ")[1] == "ask for the scheduler policy-scheduler instead of policy-schedular"
     assert "no pod that waits in" in result.stderr and "--alone" in result.stderr
 
 
@@ -192,3 +194,23 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
 def test_a_cluster_and_a_file_are_not_asked_together(tmp_path: Path) -> None:
     result = run(crew(tmp_path), "--context", "c")
     assert result.exit_code == 2 and "give --cluster FILE, or --kubeconfig and --context" in result.stderr
+
+
+def test_a_held_pod_is_told_what_would_help_and_the_command(tmp_path: Path) -> None:
+    owner = {"kind": "StatefulSet", "name": "crew", "uid": "u", "controller": True}
+    labels = {"podGroup": "crew", "minAvailable": "2"}
+    member = make_pod("crew-0").labels(labels).scheduler("policy-scheduler").set("metadata.ownerReferences", [owner])
+    lines = run(written(tmp_path, node(), member.json()), "crew-0", "--policy", RIYA).stdout.splitlines()
+    assert lines[0] == "default/crew-0  held: gang pod-group: 1 of 2 members exist"
+    assert "add 1 member like default/crew-0 to its gang" in lines[2]
+    assert lines[-1] == "  kubectl --namespace default scale statefulset/crew --replicas=2"
+
+
+def test_what_others_pay_for_a_change_is_told(tmp_path: Path) -> None:
+    first = pod("q", "2")
+    first["metadata"]["creationTimestamp"] = "2026-01-05T06:00:00Z"
+    important = pod("p", "4", priority=5, nodeSelector={"disk": "ssd"})
+    result = run(written(tmp_path, node(), first, important), "p")
+    assert "default/q is then unschedulable" in result.stdout
+    (entry,) = json.loads(run(written(tmp_path, node(), first, important), "p", "-o", "json").stdout)
+    assert entry["suggestions"][0]["costs"] == {"default/q": "unschedulable"}

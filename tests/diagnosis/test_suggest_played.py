@@ -83,25 +83,6 @@ def test_the_members_owner_is_scaled_and_a_replica_sets_own_owner_instead_of_it(
     assert line("Job") == ""
 
 
-def test_a_pod_group_may_ask_for_fewer() -> None:
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g", "namespace": "default"},
-        "spec": {"minMember": 3},
-    }
-    named = 'pod.podGroup.orValue("")'
-    terms = f"key: {named} min: podGroup.?minMember.orValue(1) timeout: 60s"
-    rules = f'gang "group" when {named} != "" {{ {terms} }}'
-    members = [pod(f"m{number}").label("scheduling.x-k8s.io/pod-group", "g") for number in (1, 2)]
-    suggested = found("m1", node("a"), *members, rules=rules, items=(group,))
-    assert changes(suggested) == [
-        "add 1 member like default/m1 to its gang",
-        "have the PodGroup g ask for 2 members instead of 3",
-    ]
-    assert suggested[1]["changes"][0]["kubectl"].startswith("kubectl --namespace default patch podgroup g --type=merge")
-
-
 def test_a_gang_gets_as_many_nodes_as_it_takes_or_all_its_members_ask_for_less() -> None:
     suggested = found("c2", node("a", "2"), *crew(3, "2"), rules=GANG)
     assert changes(suggested) == ["request 660m cpu instead of 2 (all 3 members that wait)", "add 2 nodes like a"]
@@ -232,3 +213,24 @@ def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = read_objects({"items": [node("a").taint("gpu").json(), pod("p").json()], "kind": "List"})
     one = suggest_played(objects, [compile_policy(DEFAULT % "")], NOW, "default/p", told.append)
     assert len(one) == 1 and told == [0.5, 1.0]
+
+
+def test_of_nodes_that_are_added_all_that_come_before_the_pod_have_their_share() -> None:
+    earlier = [pod(f"q{number}", "2").created("2026-01-05T06:00:00Z") for number in range(9)]
+    suggested = found("p", node("a", "4"), pod("old", "4").node("a").priority(9), *earlier, pod("p", "2"))
+    assert "add 5 nodes like a" in changes(suggested)
+
+
+def test_a_permit_that_holds_a_pod_for_long_may_have_a_param() -> None:
+    rules = 'param hold: duration = 20min range [0s, 20min] permit "late" when pod.name == "p" { delay: hold }'
+    assert changes(found("p", node("a"), pod("p"), rules=rules)) == [
+        "set param hold of policy main to 0s instead of 1200s"
+    ]
+
+
+def test_a_quota_of_a_gang_is_raised_for_all_its_members() -> None:
+    rules = (
+        GANG + ' quota "red" when pod.labels[?"crew"].hasValue() { guarantee: {cpu: 1}, limit: {cpu: 2} borrow: true }'
+    )
+    quotas = [one for one in found("c1", node("a"), *crew(3), rules=rules) if one["changes"][0]["kind"] == "quota"]
+    assert changes(quotas) == ["raise the limit of quota red from 2 to 3 cpu"]
