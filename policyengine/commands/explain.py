@@ -103,6 +103,11 @@ def explain(
     cluster = _cluster(cluster_path, kubeconfig, context, given)
     for note in cluster.notes:
         click.echo(f"note: {escaped_lines(note)}", err=True)
+    if asked is not None:
+        asked = _named(asked, cluster)
+        if not alone and asked not in cluster.waiting:
+            _explain_placed(cluster, asked, now, output)
+            return
     entries = _alone(cluster, asked, now, given) if alone else _forecast(cluster, asked, now)
     if output == "json":
         click.echo(json.dumps(entries, indent=2))
@@ -110,6 +115,23 @@ def explain(
         from policyengine.commands.explain_table import show, show_forecast
 
         (show if alone else show_forecast)(entries)
+
+
+def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, output: str) -> None:
+    """Of a pod that is on a node: why it is there, as of now."""
+    from policyengine.commands.explain_placed import show_placed
+    from policyengine.diagnosis.why_here import explain_placed
+
+    phase = cluster.pods[asked].status.phase
+    if phase in ("Succeeded", "Failed"):
+        raise UnusableInput(
+            f"no pod `{asked}` waits in {cluster.where}: it has {phase.lower()}, and has no node any more"
+        )
+    entry = explain_placed(cluster.objects, cluster.profiles, asked, _moment(now))
+    if output == "json":
+        click.echo(json.dumps([entry], indent=2))
+    else:
+        show_placed(entry)
 
 
 def _given(paths: Sequence[Path], params: Mapping[str, str]) -> Sequence[Profile] | None:
@@ -149,9 +171,13 @@ def _alone(
     """Each by itself; a pod that none of the policies serves is judged by the first of those named, or the defaults."""
     from policyengine.diagnosis.explain import explain_alone
 
-    picked = None if name is None else _waiting_pod(name, cluster)
+    if name is not None and name not in cluster.waiting:
+        node = cluster.pods[name].spec.node_name
+        raise UnusableInput(
+            f"no pod `{name}` waits in {cluster.where}: it is on node `{node}`; without --alone `explain` says why"
+        )
     profiles = given or cluster.profiles[::-1]
-    return explain_alone(cluster.objects, profiles, picked, suggestions=True, now=_moment(now))
+    return explain_alone(cluster.objects, profiles, name, suggestions=True, now=_moment(now))
 
 
 def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) -> list[dict[str, Any]]:
@@ -160,7 +186,7 @@ def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) ->
     from policyengine.diagnosis.explain_forecast import explain_forecast
 
     waiting = cluster.waiting
-    picked = _waiting_pod(name, cluster) if name is not None else next(iter(waiting)) if len(waiting) == 1 else None
+    picked = next(iter(waiting)) if name is None and len(waiting) == 1 else name
     with progress(f"playing {len(waiting)} pods that wait") as told:
         return explain_forecast(cluster.objects, cluster.profiles, _moment(now), picked, told)
 
@@ -171,18 +197,14 @@ def _moment(now: float | None) -> float:
     return SystemClock().now() if now is None else now
 
 
-def _waiting_pod(name: str, cluster: ExplainedCluster) -> str:
-    """`namespace/name` of the pod that is meant. Raises `UnusableInput` where it does not wait."""
+def _named(name: str, cluster: ExplainedCluster) -> str:
+    """`namespace/name` of the pod that is meant. Raises `UnusableInput` where there is none."""
     namespace, slash, bare = name.rpartition("/")
     if not bare or (slash and not namespace) or "/" in namespace:
         raise UnusableInput(f"`{name}` is not of the form NAME or NAMESPACE/NAME")
     key = f"{namespace or cluster.namespace}/{bare}"
-    pod = cluster.pods.get(key)
-    if pod is None:
+    if key not in cluster.pods:
         raise UnusableInput(f"no pod `{key}` is in {cluster.where}{_elsewhere(bare, key, cluster)}")
-    if key not in cluster.waiting:
-        where = f"it is on node `{pod.spec.node_name}`" if pod.spec.node_name else f"it has {pod.status.phase.lower()}"
-        raise UnusableInput(f"no pod `{key}` waits in {cluster.where}: {where}")
     return key
 
 

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from policyengine import regular_file
 from policyengine.commands import running_scheduler
+from policyengine.commands.explain_placed import show_why
 from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values
@@ -209,6 +210,8 @@ def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
     console.print(_headline(timeline), soft_wrap=True)
     if timeline["message"]:
         console.print(Text(f"  {timeline['message']}", "dim"), soft_wrap=True)
+    if timeline.get("why"):
+        show_why(timeline["why"], console)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     first: datetime | None = None
     for line in timeline["story"]:

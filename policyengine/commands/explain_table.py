@@ -49,7 +49,7 @@ def show_attempt(entry: Entry, console: Console) -> None:
     if "rejected" in entry:
         if entry["message"]:
             console.print(Text(f"  {entry['message']}", "dim"), soft_wrap=True)
-        for part in (_whole(entry), _best({"chosen": entry["node"], **entry}), _refusals(entry)):
+        for part in (_whole(entry), best({"chosen": entry["node"], **entry}), _refusals(entry)):
             if part is not None:
                 console.print(Padding(part, (0, 0, 0, 2), expand=False))
     _show_suggestions(entry, console)
@@ -86,7 +86,7 @@ def _whole(entry: Entry) -> Text | None:
 
 def _show_pod(entry: Entry, console: Console) -> None:
     console.print(_headline(entry), soft_wrap=True)
-    for part in (_best(entry), _refusals(entry)):
+    for part in (best(entry), _refusals(entry)):
         if part is not None:
             console.print(Padding(part, (0, 0, 0, 2), expand=False))
     _show_suggestions(entry, console)
@@ -114,21 +114,25 @@ def _table(*headers: str) -> Table:
     return table
 
 
-def _best(entry: Entry) -> Table | None:
-    """The best nodes, a column each, the chosen one first; a row a plugin, then the total."""
+def best(entry: Entry) -> Table | None:
+    """The best nodes, a column each, the chosen one first; a row a plugin, with its weight where `weights` are there,
+    then the total. `feasible` counts the nodes that fit where not all of them are there."""
     totals: Mapping[str, int] = entry["total"]
     if not totals:
         return None
     names = sorted(totals, key=lambda name: (name != entry["chosen"], -totals[name], name))
     shown = names[:BEST]
-    left = len(names) - len(shown)
+    left = entry.get("feasible", len(names)) - len(shown)
+    weights = entry.get("weights", {})
     table = _table(f"score ({left} more fit)" if left else "score")
     table.columns[0].no_wrap = True
     for name in shown:
         style = "green" if name == entry["chosen"] else None
         table.add_column(Text(name), justify="right", style=style, header_style=style or "none", overflow="fold")
     for plugin in entry["scores"].get(names[0], {}):
-        table.add_row(Text(plugin), *(str(entry["scores"][name][plugin]) for name in shown))
+        weight = weights.get(plugin, 1)
+        label = plugin if weight == 1 else f"{plugin} (weight {weight})"
+        table.add_row(Text(label), *(str(entry["scores"][name][plugin]) for name in shown))
     table.add_row("total", *(str(totals[name]) for name in shown), style="bold")
     return table
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from policyengine.control_characters import escaped_lines
 from policyengine.version import __version__
@@ -21,10 +22,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 COMMANDS = {
     "annotate": "What nodes really use, from Prometheus or metrics.k8s.io, as annotations.",
+    "completion": "What a shell reads so that Tab completes commands and flags.",
     "config": "Check the configuration of `run`, and print it whole.",
     "convert": "kube-scheduler's configuration to a policy, or a policy to it.",
     "demo": "Show a policy at work on a cluster in memory; ends by itself.",
-    "explain": "Where each waiting pod of a cluster dump would go, and why.",
+    "explain": "Why pods wait, or are where they are, and what would help.",
     "extender": "Policies behind a stock kube-scheduler, over its extender protocol.",
     "fmt": "Put policy files into the one style.",
     "lint": "Find what is wrong in policy files.",
@@ -92,6 +94,13 @@ class LazyGroup(click.Group):
         near = closest(name, COMMANDS)
         hint = f"did you mean `{near}`?" if near else f"there are {', '.join(sorted(COMMANDS))}"
         raise click.UsageError(escaped_lines(f"no command is called `{name}`; {hint}"), ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, without importing them, and flags."""
+        found = [
+            CompletionItem(name, help=line) for name, line in sorted(COMMANDS.items()) if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without importing them."""

@@ -164,7 +164,7 @@ def played(
         profiles,
         now,
         limit=limit + len(objects) + 1,
-        listed=_listed(objects, waiting, now),
+        listed=listed(objects, waiting, now),
         victims_linger=True,
         tried=None if tried is None else lambda uids: tried(trial.state, uids),
     )
@@ -185,7 +185,7 @@ def _created(pod: Pod) -> float:
     return seconds_or_none(pod.metadata.creation_timestamp) or 0.0
 
 
-def _listed(objects: Iterable[DumpedObject], waiting: Mapping[str, Pod], now: float) -> Iterator[tuple[float, Message]]:
+def listed(objects: Iterable[DumpedObject], waiting: Mapping[str, Pod], now: float) -> Iterator[tuple[float, Message]]:
     """The objects as messages, in order of time: pods that wait when they were created, the others around them."""
     first = min((_created(pod) for pod in waiting.values()), default=now)
     for one in objects:

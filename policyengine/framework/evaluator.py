@@ -130,7 +130,8 @@ class Evaluator:
             choice = self.select_node(pod, snapshot)
             assert choice is not None
             return choice
-        return self.score(pod, snapshot, diagnosis).choose(pod.uid, diagnosis, snapshot.nodes.names)
+        scores = self.score(pod, snapshot, diagnosis)
+        return scores.choose(scores.best(pod.uid), diagnosis, snapshot.nodes.names)
 
     def filters_asked(self, pod: PodInfo, snapshot: Snapshot) -> list[tuple[FilterPlugin, PluginColumn]]:
         """The filters that have something to say of the pod, in order, each with its column; those skipped, or

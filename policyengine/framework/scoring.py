@@ -127,10 +127,10 @@ class NodeScores:
             raise ValueError("no node has scores, so none is best")
         return nearest(self.rows[self.total == self.total.max()], self.name_hash, pod_uid)
 
-    def choose(self, pod_uid: str, diagnosis: Diagnosis, names: Sequence[str]) -> Choice:
-        """The node of `best`, of the feasible ones of `diagnosis`, whose scores these are."""
-        total, rows = self.total, self.rows
-        places = leaders(total, int(np.searchsorted(rows, self.best(pod_uid))), len(rows))
+    def choose(self, row: int, diagnosis: Diagnosis, names: Sequence[str]) -> Choice:
+        """The node in `row` and those that come next, of the feasible ones of `diagnosis`, whose scores these are."""
+        rows = self.rows
+        places = leaders(self.total, int(np.searchsorted(rows, row)), len(rows))
         shares = self.shares if self.more is None else (*self.shares, PluginScores(EXTENDERS, 1, self.more))
         return Choice(
             SCORED,

@@ -139,7 +139,8 @@ def select_node_with(
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     more = np.array([scores.get(names[row], 0) for row in node_scores.rows.tolist()], dtype=np.int64)
-    return replace(node_scores, more=more).choose(pod.uid, diagnosis, names)
+    node_scores = replace(node_scores, more=more)
+    return node_scores.choose(node_scores.best(pod.uid), diagnosis, names)
 
 
 def ask_about_victims(

@@ -16,6 +16,7 @@ from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
+from policyengine.diagnosis.why_here import why_here
 from policyengine.kube.http.client import Client
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.queue.queued_pods import QueuedPod
@@ -131,12 +132,13 @@ async def _all(client: Client, resource: Kind[Any]) -> list[Any]:
 
 def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, Any]:
     """`{pod, uid, schedulerName, place, position, queue, node, nominatedNode, policy, served, attempts, message,
-    story}`, plain values only.
+    why, story}`, plain values only.
 
     `place` is that of `SchedulerState.place`; `position` counts the active pods of its queue that come before it, null
     where it is not active; `queue` counts the pods in each place of that queue; `policy` is `{name, hash, scheduler}`,
     null where none serves the pod; `served` are the scheduler names that are, the nearest first; `attempts` are those
-    that the timeline holds. `story` is the timeline: lines `{at, what, …}`, oldest first; `at` is RFC 3339.
+    that the timeline holds; `why` says why it has its node (`diagnosis.why_here`). `story` is the timeline: lines
+    `{at, what, …}`, oldest first; `at` is RFC 3339.
 
     Raises:
         KeyError: no pod of this name is pending, reserved or bound, as far as the scheduler knows.
@@ -161,6 +163,7 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
         "served": list(nearest_first(pod.scheduler_name, (one.scheduler_name for one in state.profiles))),
         "attempts": max((line.details["attempt"] for line in lines if line.what == "attempted"), default=0),
         "message": "" if pod.node_name else state.last_message(pod.uid),
+        "why": why_here(state, pod),
         "story": [_line(line) for line in lines],
     }
 

@@ -68,7 +68,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     [
         ("explian", "no command is called `explian`; did you mean `explain`?"),
         ("simulat", "did you mean `simulate`?"),
-        ("nonsense", "no command is called `nonsense`; there are annotate, config, convert, "),
+        ("nonsense", "no command is called `nonsense`; there are annotate, completion, config, "),
         ("a\x1b[2J", "no command is called `a\\x1b[2J`; "),
     ],
 )

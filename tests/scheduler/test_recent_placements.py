@@ -77,7 +77,7 @@ def test_room_that_was_made_is_kept_with_the_victims_and_why_these() -> None:
     assert binds(driver.cycle()) == {"high": "n1"}
     found = kept(driver, "high")
     assert (found.choice.how, found.choice.best, found.choice.feasible) == ("nominated", ("n1",), 1)
-    why = "of 2 nodes that could be cleared 1 whose most important victim has the lowest priority"
+    why = "of 2 nodes that could be cleared 1 is left by the lowest priority of the most important victim"
     assert found.room == RoomMade("n1", ("default/low",), why)
     told = next(line for line in driver.state.timeline("high") if line.what == "preempting")
     assert told.details == {"node": "n1", "victims": "default/low", "why": why}

@@ -18,7 +18,7 @@ def test_a_waiting_pod_tells_where_it_is_and_why() -> None:
     told = pod_timeline(driver.state, "default", "p")
     assert (told["pod"], told["place"], told["position"], told["node"]) == ("default/p", "unschedulable", None, None)
     assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert told["attempts"] == 1
+    assert (told["attempts"], told["why"]) == (1, None)
     assert [line["what"] for line in told["story"]] == ["queued", "attempted", "refused"]
     refused = told["story"][-1]
     assert refused["by"] == ["NodeResourcesFit"]
@@ -48,6 +48,9 @@ def test_a_bound_pod_tells_what_woke_it_and_where_it_runs() -> None:
     assert (woken["event"], woken["asked by"]) == ("AssignedPodDelete", "NodeResourcesFit")
     assert [line["what"] for line in told["story"]][-2:] == ["reserved", "bound"]
     assert (told["node"], told["message"], told["attempts"]) == ("n1", "", 2)
+    why = told["why"]
+    assert (why["basis"], why["waited"], why["attempt"], why["how"]) == ("record", 7.0, 2, "only")
+    assert json.loads(json.dumps(told)) == told
 
 
 def test_a_pod_of_another_scheduler_has_no_policy() -> None:

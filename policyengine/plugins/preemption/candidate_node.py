@@ -30,11 +30,11 @@ def importance(pod: PodInfo) -> tuple[int, float]:
 
 
 _CRITERIA: Final = (
-    "with the fewest violated disruption budgets",
-    "whose most important victim has the lowest priority",
-    "with the smallest sum of victims' priorities",
-    "with the fewest victims",
-    "whose victims have run the shortest",
+    "the fewest violated disruption budgets",
+    "the lowest priority of the most important victim",
+    "the smallest sum of priorities",
+    "the fewest victims",
+    "the latest start of the most important victims",
 )
 """The rules above, in order."""
 
@@ -70,18 +70,22 @@ class Ranks:
         return left
 
     def why(self) -> str:
-        """What set the best apart: `of 5 nodes that could be cleared 3 break the fewest disruption budgets; 1 of these
-        has the least important victims`."""
+        """What set the best apart: `of 5 nodes that could be cleared 3 are left by the fewest violated disruption
+        budgets, 1 by the fewest victims`."""
         (_, left), *narrowed = self._compared()
-        said, count = [f"of {len(left)} nodes that could be cleared"], len(left)
+        said, count = [], len(left)
         for words, left in narrowed:
             if len(left) < count:
-                said.append(f"{len(left)} {words}")
                 count = len(left)
-        if len(said) == 1 and count == 1:
+                said.append(f"{count} by {words}")
+        if not said and count == 1:
             return "the only node that could be cleared"
-        said[:2] = [" ".join(said[:2])]
-        return ", of these ".join(said) + (", of these the next after the pod's hash" if count > 1 else "")
+        if count > 1:
+            said.append("1 by the hash of the pod's UID")
+        verb = "is" if said[0].startswith("1 ") else "are"
+        return (
+            f"of {len(self.count)} nodes that could be cleared {', '.join(said).replace(' by', f' {verb} left by', 1)}"
+        )
 
     def _compared(self) -> Iterator[tuple[str, Rows]]:
         """(criterion, the places that are left after it), all of them first."""

@@ -179,13 +179,13 @@ def test_the_node_is_picked_by_one_rule_after_another(better: Candidate, worse: 
 def test_what_set_the_best_apart_is_told() -> None:
     low, high = _candidate(0, (1, LATE)), _candidate(1, (2, LATE))
     assert ranks_of([low]).why() == "the only node that could be cleared"
-    most = "whose most important victim has the lowest priority"
-    assert ranks_of([high, low]).why() == f"of 2 nodes that could be cleared 1 {most}"
-    ring = "of these the next after the pod's hash"
-    assert ranks_of([low, low]).why() == f"of 2 nodes that could be cleared, {ring}"
+    most = "the lowest priority of the most important victim"
+    assert ranks_of([high, low]).why() == f"of 2 nodes that could be cleared 1 is left by {most}"
+    assert ranks_of([low, low]).why() == "of 2 nodes that could be cleared 1 is left by the hash of the pod's UID"
     broken = _candidate(2, (1, LATE), violations=1)
     assert ranks_of([low, broken, high, low]).why() == (
-        f"of 4 nodes that could be cleared 3 with the fewest violated disruption budgets, of these 2 {most}, {ring}"
+        "of 4 nodes that could be cleared 3 are left by the fewest violated disruption budgets, "
+        f"2 by {most}, 1 by the hash of the pod's UID"
     )
 
 
