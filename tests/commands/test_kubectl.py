@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from policyengine.commands import running_scheduler
 from policyengine.commands.kubectl import complete
 from policyengine.commands.kubectl_tables import age
-from tests.commands.process import ROOT, kubectl_policyengine
+from policyengine.kube.config.credentials import AccessDenied
+from tests.commands.process import ROOT, kubectl_policyengine, policyengine
 from tests.e2e.cluster import process
 
 POLICY = """policy "teams" {
@@ -152,6 +154,42 @@ def test_why_is_asked_of_the_scheduler_in_the_namespace_that_is_named_or_meant(k
         assert shown.out.startswith("default/big  unschedulable; policy teams ")
     (one,) = json.loads(kubectl_policyengine("why", "small", "-o", "json", *flags).out)
     assert one["pod"] == "default/small" and one["running"]["node"].startswith("node-")
+
+
+def test_explain_asks_the_scheduler_that_runs_of_all_that_wait_and_of_one(kubeconfig: Path) -> None:
+    until(kubeconfig, "queue", "pod asks for 2")
+    flags = ("--kubeconfig", kubeconfig)
+    entries = {one["pod"]: one["running"] for one in json.loads(policyengine("explain", "-o", "json", *flags).out)}
+    assert entries["default/big"]["place"] == "unschedulable" and entries["default/lost"]["place"] == "unserved"
+    assert policyengine("explain", *flags).out == kubectl_policyengine("queue", *flags).out
+    lost = policyengine("explain", "lost", *flags)
+    assert lost.out.startswith(
+        "default/lost  unserved; its schedulerName is `temas`, and this scheduler serves teams, "
+    )
+    big = policyengine("explain", "big", *flags)
+    assert "quota a: 1500m of 3 cpu are in use, the pod asks for 2" in big.out
+    assert "note: what would help is worked out with --policy, by the text of `teams`" in big.err
+    assert json.loads(policyengine("explain", "big", "-o", "json", *flags).out)[0]["running"]["attempts"] >= 1
+
+
+def test_explain_answers_by_the_clusters_objects_where_it_is_told_to_or_nobody_can_be_asked(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(kubeconfig, "queue", "pod asks for 2")
+    flags = ("--kubeconfig", kubeconfig)
+    forecast = policyengine("explain", "lost", "--now", "2026-01-05T18:30:00Z", *flags)
+    assert forecast.out.startswith("default/lost  nobody serves its schedulerName `temas`")
+    absent = policyengine("explain", "lost", "--scheduler-namespace=other", *flags)
+    assert absent.code == 0 and "nobody serves" in absent.out and "note: no scheduler" not in absent.err
+
+    def refuses(*_: object) -> None:
+        raise AccessDenied("the scheduler refuses its page")
+
+    monkeypatch.setattr(running_scheduler, "timeline", refuses)
+    refused = policyengine("explain", "lost", *flags)
+    assert refused.code == 0 and "nobody serves" in refused.out
+    told = "note: the scheduler refuses its page; what follows is worked out from the cluster's objects"
+    assert told in refused.err.splitlines()
 
 
 def test_what_is_no_pods_name_is_said_to_be_none(kubeconfig: Path) -> None:
