@@ -43,6 +43,8 @@ from tests.compiler.worlds import GROUPS, NOW, Manifest, drawn_namespace, drawn_
 from tests.fuzz.policies import PolicyWriter, Written
 from tests.fuzz.rules import begins
 
+FINEST = 1e-6
+"""Seconds that the clock of the scheduler, a double, still tells apart: a delay with less left is over."""
 HISTORIES = 5_000
 TIMELESS = re.compile(r"\b(now|random|queuedAt|attempts|finished|startedAt|scheduledAt)\b")
 """What may change without an event."""
@@ -260,7 +262,7 @@ class Watched(Trial):
             if rule.delay is not None and delay is None:
                 found = "refused"
                 break
-            if delay is None or delay > 0:
+            if delay is None or delay >= FINEST:
                 found = "held"
         pod.reserved = ""
         return found

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.events import ActionType, Resource
 from policyengine.cluster.view import ClusterView, Snapshot
+from policyengine.compiler.rules.filter import RuleFilter
+from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import QueueingHint
 from policyengine.framework.plugin import Reads, SituationReader
 from policyengine.framework.profile import Profile
+from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -77,6 +80,25 @@ def test_what_an_eviction_could_change_decides_the_code(condition: str, code: st
     assert refusal(policy(f'filter "f" {{ require {condition} }}'), make_pod(), cluster(node("a")))[1] == code
 
 
+def test_an_eviction_is_seen_through_lets() -> None:
+    profile = policy('let room = node.free.cpu filter "f" { require room > 100 }')
+    assert refusal(profile, make_pod(), cluster(node("a")))[1] == "Unschedulable"
+
+
+def test_a_text_that_reads_the_node_says_nothing_about_the_pod_as_a_whole() -> None:
+    profile = policy('filter "f" { require pod.priority > 5 else "not on {node.name}" }')
+    diagnosis = Evaluator(profile).filter(make_pod().info(), cluster(node("a")))
+    assert diagnosis.pre_filter is not None
+    assert diagnosis.pre_filter.reasons == ("f: `pod.priority > 5` is false",)
+
+
+def test_optionals_are_equal_where_both_are_empty_or_hold_the_same() -> None:
+    profile = policy('filter "f" { require pod.labels[?"a"] == node.labels[?"b"] }')
+    snapshot = cluster(node("x").label("b", "1"), node("y").label("b", "2"), node("z"))
+    for pod, fits in ((make_pod().label("a", "1"), [0]), (make_pod().label("a", "3"), []), (make_pod(), [2])):
+        assert list(Evaluator(profile).filter(pod.info(), snapshot).feasible) == fits
+
+
 def test_a_require_without_a_node_refuses_the_pod_once() -> None:
     profile = policy('filter "f" { require node.ready require pod.priority > 5 else "priority {pod.priority} is low" }')
     diagnosis = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a")))
@@ -95,6 +117,11 @@ def test_an_error_refuses_the_node_and_says_why() -> None:
 def test_on_error_chooses_otherwise(chosen: str, feasible: int) -> None:
     profile = policy(f'filter "f" {{ require 10 / node.podCount > 1 on error {chosen} }}')
     assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == feasible
+
+
+def test_on_error_serves_a_require_without_a_node_too() -> None:
+    profile = policy('filter "f" { require 10 / pod.priority > 1 on error true }')
+    assert len(Evaluator(profile).filter(make_pod().priority(0).info(), cluster(node("a"))).feasible) == 1
 
 
 def test_an_error_in_when_counts_as_true_for_a_filter_and_false_for_a_score() -> None:
@@ -304,6 +331,38 @@ def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values
         assert 0 <= score <= 100
         assert -1 < exact_score(value, counted, normalize) - score < 1
         assert np.isfinite(value) or score == 0
+
+
+def test_nodes_that_were_refused_do_not_count_in_normalising() -> None:
+    member = 'filter "f" { require node.name != "c" } score "s" weight 1 normalize max = node.allocatable.cpu / 1m'
+    assert scores(member, node("a", "1"), node("b", "2"), node("c", "4")) == [50, 100]
+
+
+def test_what_an_empty_optional_would_hold_is_no_error() -> None:
+    body = "1.0 / pods.map(p, 0.0).sum()"
+    member = f'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, {body}) on error 5.0'
+    assert scores(member, node("a"), node("b").label("x", "")) == [0, 100]
+
+
+def test_refusals_and_raw_scores_do_not_depend_on_how_many_rows_are_asked() -> None:
+    profile = policy(
+        'filter "f" { require node.free.memory > 4Gi }'
+        ' score "s" weight 1 normalize max = ln(node.allocatable.memory / 1Gi + 0.5)'
+    )
+    rule, score = profile.filters[0], profile.scores[0][0]
+    assert isinstance(rule, RuleFilter)
+    assert isinstance(score, RuleScore)
+    pod, snapshot = make_pod().info(), cluster(*(node(f"n{i}", memory=f"{i + 1}Gi") for i in range(9)))
+    (_, filtering), (_, scoring) = rule.pre_filter(pod, snapshot), score.pre_score(pod, snapshot)
+    assert filtering is not None
+    assert scoring is not None
+    refused, raw = rule.filter(filtering, snapshot, np.arange(9)), score.score(scoring, snapshot, np.arange(9))
+    assert list(refused.refused) == [1] * 4 + [0] * 5
+    assert refused.refusals[0].code is Code.UNSCHEDULABLE
+    for row in range(9):
+        only = np.array([row])
+        assert rule.filter(filtering, snapshot, only).refused[0] == refused.refused[row]
+        assert score.score(scoring, snapshot, only)[0] == raw[row]
 
 
 def test_a_weight_may_be_a_param() -> None:
