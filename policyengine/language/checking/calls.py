@@ -208,6 +208,10 @@ def _operator_hint(function: Function, types: Sequence[Type]) -> str:
 def _hint(function: Function, types: Sequence[Type]) -> str:
     if function.name == "contains" and types[0].kind in (Kind.LIST, Kind.MAP):
         return "; write `x in y`"
+    if function.name == "ratio" and len(types) == 1:
+        return "; write `ratio(a, b)`"
+    if function.name == "orValue" and Kind.STRING in {arg.kind for arg in types[0].args} and types[-1].is_number:
+        return "; text becomes a number by `toInt(…).orValue(0)`"
     if function.name == "or":
         return "; a default is given by `.orValue(…)`"
     if function.style is Style.OPERATOR and (hint := _operator_hint(function, types)):

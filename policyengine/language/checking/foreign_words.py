@@ -17,6 +17,13 @@ NAMES = {
     "self": "pod", "this": "pod", "object": "pod", "input": "pod", "request": "pod",
 }  # fmt: skip
 """Names that stand for nothing here -> the one that is meant."""
+TYPES = {
+    **dict.fromkeys(("integer", "int64", "int32", "long", "uint"), "int"),
+    **dict.fromkeys(("float", "float64", "number", "decimal", "real"), "double"),
+    **dict.fromkeys(("str", "text", "varchar"), "string"),
+    "boolean": "bool", "bytes": "memory", "time": "timestamp", "datetime": "timestamp", "quantity": "memory",
+}  # fmt: skip
+"""Types of other languages -> the one here."""
 NO_NULL = "a policy has no null; what may be absent is asked by `has(…)`, or has a default, `.orValue(…)`"
 NULLS = frozenset({"None", "nil", "NULL", "Null", "undefined"})
 

@@ -196,6 +196,8 @@ def _may_be_known_as(report: Report, statement: syntax.Import) -> bool:
     message = ""
     if not name.text.isidentifier() or not name.text.isascii():
         message = f"`{name.text}` is no name to write before a dot; write `as` and one"
+        if name.text.endswith(".policy"):
+            message = f'an import names a library, not its file: `import "{name.text.removesuffix(".policy")}"`'
     elif name.text in ROOTS:
         message = f"`{name.text}` is a name of the schema; write `as` and another one"
     if message:

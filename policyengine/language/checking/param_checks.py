@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.report import error_at
+from policyengine.language.checking.report import error_at, replacing
 from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.comparison import equal
 from policyengine.language.ir.ir_walk import is_error, walk
@@ -46,7 +47,12 @@ def check_type(
             return None
         return Type(kind, types) if len(types) == count else None
     known, fix = (*named, *_MADE_TYPES), None if args else "{}"
-    context.report.unknown(WRONG_WORD, f"no type is called `{name}`", written.span, name, known, fix=fix)
+    message, meant = f"no type is called `{name}`", foreign_words.TYPES.get(name)
+    if meant is not None:
+        context.failed(WRONG_WORD, f"{message}; write `{meant}`", written.span, replacing(written.span, meant))
+        return None
+    there = f"; there are {', '.join(f'`{one}`' for one in known)}"
+    context.report.unknown(WRONG_WORD, message, written.span, name, known, fix=fix, otherwise=there)
     return None
 
 
@@ -109,7 +115,9 @@ def constant(context: Context, expr: syntax.Expr, type_: Type) -> ir.Const:
     if is_error(checked):
         return error_at(expr.span)
     if checked.type != type_:
-        return report.error(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}", expr.span)
+        is_text = checked.type == STRING and type_.kind not in (Kind.LIST, Kind.MAP, Kind.OPTIONAL)
+        hint = "; write it without quotes" if is_text else ""
+        return report.error(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}{hint}", expr.span)
     if not reads_nothing(checked):
         return report.error(OUT_OF_REACH, "a constant is wanted: it reads nothing", expr.span)
     try:

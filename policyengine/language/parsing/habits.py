@@ -37,6 +37,11 @@ MEMBERS_ELSEWHERE = {
     "podgroup": "gang", "resourcequota": "quota", "annotate": "bind", "sort": "queue", "order": "queue",
 }  # fmt: skip
 """What begins such a member elsewhere, in small letters -> its keyword here."""
+WORDS_ELSEWHERE = {
+    "assert": "expect", "should": "expect", "pending": "waits", "not": "rejected", "denied": "rejected", "if": "when",
+    "where": "when", "message": "else", "because": "else", "pods": "pod", "nodes": "node", "extends": "on",
+}  # fmt: skip
+"""Words of clauses and steps, as `MEMBERS_ELSEWHERE`."""
 _ENDS_VALUE = frozenset({"AND", "OR", "QMARK", "COLON", "COMMA", "ON_ERROR", "$END", "LBRACE", *OPENING})
 
 

@@ -20,7 +20,7 @@ _MEANT = {
     "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "–": "-", "×": "*", "÷": "/", "∧": "&&", "∨": "||", "¬": "!",
 }  # fmt: skip
 _KINDS = {"==": "COMPARISON", "!=": "COMPARISON", "<=": "COMPARISON", ">=": "COMPARISON", "=": "EQUAL", "&&": "AND"}
-_KINDS |= {",": "COMMA", "||": "OR", "-": "MINUS", "*": "STAR", "/": "SLASH", "!": "NOT"}
+_KINDS |= {",": "COMMA", ":": "COLON", "||": "OR", "-": "MINUS", "*": "STAR", "/": "SLASH", "!": "NOT"}
 ODD_SIGN = r"=~|!~|->|===|!==|<>|=<|=>|:=|;+|&(?!&)|\|(?!\|)|[≤≥≠−–×÷∧∨¬]"
 
 UNREADABLE = (
@@ -72,6 +72,7 @@ def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limi
 
 _LAMBDA = re.compile(r"\.\w+\(\s*[A-Za-z_]\w*\s*")
 _NAMED = re.compile(r"(?:let\s+\w+|param\s+\w+\s*:[^=\n]*|weight\s+\w+|normalize\s+\w+|reverse)\s*")
+_RESULT = re.compile(r"function\s+\w+\([^()\n]*\)\s*")
 _LONGEST_BEFORE = 100
 
 
@@ -85,6 +86,8 @@ def _arrow(found: str, text: str, start: int) -> tuple[str, str]:
     """What `=>` or `->` is meant to be where it stands, and why, '' for `>=`."""
     if _behind(_LAMBDA, text, start):
         return ",", "behind the variable of a macro stands `,`: `.all(x, …)`"
+    if _behind(_RESULT, text, start):
+        return ":", "the type that a function gives stands behind `:`"
     if _behind(_NAMED, text, start):
         return "=", f"`{found}` gives nothing a value; write `=`"
     return ">=" if found == "=>" else "", ""

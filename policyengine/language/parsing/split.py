@@ -126,6 +126,8 @@ class _Splitter:
             shown = "the end of the file" if at_end else quoted(token.text)
             message = f"found {shown}, expected `{{` and the members of the {rule}"
             self.report("PE0101", message, self.tokens[self.at - 1].span if at_end else token.span)
+            if self.begins(self.at) and not self.block_begins(self.at):
+                self.body(block, None)
         block.end = self.tokens[self.at - 1].end
 
     def head(self, rule: str) -> Piece:

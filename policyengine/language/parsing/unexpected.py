@@ -15,10 +15,11 @@ from policyengine.language.parsing.grammar import (
     OPENING,
     OPERATORS,
     RESERVED,
+    keyword_terminals,
     sign_terminals,
     word_terminals,
 )
-from policyengine.language.parsing.habits import HABITS
+from policyengine.language.parsing.habits import HABITS, WORDS_ELSEWHERE
 from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Span
@@ -63,7 +64,11 @@ def _bracket(stop: Stop) -> Diagnostic | None:
 
 
 def _assignment(stop: Stop) -> Diagnostic | None:
-    """`=` where values are compared, or where a field has its `:`."""
+    """`=` where values are compared, or where a field has its `:`; `==` or a `{` where a value is given."""
+    if "EQUAL" in stop.expected and stop.token.text == "==":
+        return stop.finding("PE0101", "`==` compares; a value is given by `=`", stop.token, "=")
+    if "EQUAL" in stop.expected and stop.token.kind == "LBRACE":
+        return stop.finding("PE0101", f"the value of a {stop.rule} stands behind `=`, not in braces", stop.token)
     if stop.token.kind != "EQUAL":
         return None
     if stop.expected == {"COLON"} and stop.rule == "param":
@@ -108,14 +113,17 @@ def _number(stop: Stop) -> Diagnostic | None:
 
 
 def _quotes(stop: Stop) -> Diagnostic | None:
-    """A rule's name without quotes or behind a colon, or a let's name in quotes."""
+    """A name without quotes, a colon behind a keyword, or a let's name in quotes."""
     token = stop.token
     if stop.expected == {"STRING"} and is_word(token) and stop.index == 1 and stop.rule in _NAMED:
         article = "an" if stop.rule[0] in "aeiou" else "a"
         message = f"the name of {article} {stop.rule} stands in quotes"
         return stop.finding("PE0101", message, token, f'"{token.text}"')
-    if stop.expected == {"STRING"} and token.kind == "COLON" and stop.index == 1:
-        return stop.finding("PE0101", f"no `:` stands behind `{stop.rule}`", token, "")
+    if stop.expected == {"STRING"} and is_word(token) and stop.following.kind != "STRING":
+        return stop.finding("PE0101", f'a name stands in quotes: `"{token.text}"`', token, f'"{token.text}"')
+    wants_value = "INT" in stop.expected or stop.expected == {"STRING"}
+    if token.kind in ("COLON", "EQUAL") and stop.before.kind in keyword_terminals() and wants_value:
+        return stop.finding("PE0101", f"no `{token.text}` stands behind `{stop.before.text}`", token, "")
     bare = stop.expected == {"NAME"} and token.kind == "STRING" and stop.index == 1
     inside = token.text[1:-1]
     if bare and inside.isidentifier() and inside.isascii():
@@ -128,6 +136,14 @@ def _clauses(stop: Stop) -> Diagnostic | None:
     kind = stop.token.kind
     if kind == "ELSE" and stop.before.kind == "COMMA":
         return stop.finding("PE0101", "no `,` stands before `else`", stop.before, "")
+    if stop.rule == "filter" and "STRING" in (kind, stop.following.kind) and not stop.expected & {"STRING", "COLON"}:
+        at = stop.token if kind != "STRING" else stop.before
+        if at.kind == "COMMA" or kind != "STRING":
+            return stop.finding(
+                "PE0101", "the text of a refusal stands behind `else`", at, " else" if at.kind == "COMMA" else "else"
+            )
+    if kind == "PLUS" and stop.before.kind == "STRING":
+        return stop.finding("PE0101", 'a text is filled in by `{…}`, as in `"on {node.name}"`', stop.token)
     if stop.rule == "score" and stop.index == 2:
         order = "`weight`, `when`, `normalize`, `=`"
         if kind in ("WHEN", "NORMALIZE"):
@@ -136,7 +152,7 @@ def _clauses(stop: Stop) -> Diagnostic | None:
             return stop.finding("PE0101", "a score needs a weight before `=`, as in `weight 1`", stop.token)
     if stop.rule == "let" and kind == "COLON" and stop.index == 2:
         return stop.finding("PE0101", "a let has no type of its own; write `=`", stop.token)
-    if "REQUIRE" in stop.expected and stop.rule == "filter" and kind in BEGINNINGS and not stop.wants_operator:
+    if "REQUIRE" in stop.expected and stop.rule == "filter" and begins_value(stop.token) and not stop.wants_operator:
         return stop.finding("PE0101", f"found {_shown(stop)}, expected `require` before a condition", stop.token)
     return None
 
@@ -146,7 +162,8 @@ def _misspelt(stop: Stop) -> Diagnostic | None:
     if not is_word(stop.token) or stop.token.kind in RESERVED:
         return None
     words = {text for text, kind in word_terminals().items() if kind in stop.expected and kind not in RESERVED}
-    if "NAME" in stop.expected or not (near := closest(stop.token.text, words)):
+    meant = WORDS_ELSEWHERE.get(stop.token.text.lower())
+    if "NAME" in stop.expected or not (near := meant if meant in words else closest(stop.token.text, words)):
         return None
     message = f"found {_shown(stop)}, expected {_expectations(stop)}; did you mean `{near}`?"
     return stop.finding("PE0101", message, stop.token, near)
