@@ -1,0 +1,41 @@
+"""docs/recipes.md: each policy lints without a finding, stands as `fmt` writes it, and its tests see all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from policyengine.commands.main import cli
+from tests.commands.process import ROOT
+
+TEXT = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE))
+POLICY = re.compile(r"^```policy\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize(
+    "command",
+    [("lint", "--fail-level", "info"), ("fmt", "--check"), ("test", "--coverage", "--fail-under", "100")],
+    ids=lambda command: command[0],
+)
+def test_a_recipe_is_a_policy_without_findings_whose_tests_see_all_of_it(
+    name: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    (text,) = POLICY.findall(SECTIONS[name])
+    path = tmp_path / "recipe.policy"
+    path.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(cli, [*command, str(path)])
+    assert result.exit_code == 0, result.output
+
+
+def test_the_table_on_top_leads_to_each_recipe() -> None:
+    assert re.findall(r"\| \[(.+?)\]\(#", TEXT) == list(SECTIONS)
+
+
+def test_two_recipes_serve_two_scheduler_names() -> None:
+    names = re.findall(r'^  scheduler "(.+)"$', TEXT, re.MULTILINE)
+    assert len(set(names)) == len(SECTIONS)
