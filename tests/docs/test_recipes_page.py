@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from policyengine.commands.main import cli
+from policyengine.policy_compiler import compile_text
 from tests.commands.process import ROOT
 
 TEXT = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
@@ -30,6 +31,35 @@ def test_a_recipe_is_a_policy_without_findings_whose_tests_see_all_of_it(
     path.write_text(text, encoding="utf-8")
     result = CliRunner().invoke(cli, [*command, str(path)])
     assert result.exit_code == 0, result.output
+
+
+MODEL = 'nodes.filter(n, n.labels[?"nvidia.com/gpu.product"] == pod.nodeSelector[?"nvidia.com/gpu.product"])'
+NIGHT = 'require now.getHours("Europe/Berlin") >= 20 || now.getHours("Europe/Berlin") < 6'
+ZONE = 'require in_zone < 1 else "zone {node.zone} has a member already"'
+SAFE = '.orValue(!("example.com/maintenance" in node.annotations))'
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "stands", "written"),
+    [
+        ("GPU packing", MODEL, "= nodes.", f"= {MODEL}."),
+        ("Databases", ZONE, "require on_node", f"{ZONE} require on_node"),
+        ("Maintenance windows", NIGHT, "require starts", f"{NIGHT} require starts"),
+        ("Maintenance windows", SAFE, ".orValue(true)", SAFE),
+        (
+            "Training gangs",
+            "podGroup.?minMember.orValue(1)",
+            'toInt(pod.annotations[?"example.com/workers"]).orValue(1)',
+            "podGroup.?minMember.orValue(1)",
+        ),
+    ],
+)
+def test_what_a_recipe_says_to_write_fits_where_it_belongs(name: str, said: str, stands: str, written: str) -> None:
+    (text,) = POLICY.findall(SECTIONS[name])
+    assert stands in text
+    assert f"`{said}`" in " ".join(SECTIONS[name].split())
+    found = compile_text(text.replace(stands, written), "docs/recipes.md").diagnostics
+    assert [one.message for one in found if one.severity.name == "ERROR"] == []
 
 
 def test_the_table_on_top_leads_to_each_recipe() -> None:
