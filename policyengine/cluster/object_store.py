@@ -68,14 +68,14 @@ class ObjectStore:
         """Grows whenever an object of the kind changes; keys what is cached about them."""
         return self._versions.get(kind, 0)
 
-    def set_object(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
-        """Take an object as observed; a stale or repeated one changes nothing."""
+    def set_object(self, kind: str, item: ClusterObject, anew: bool = False) -> list[ClusterEvent]:
+        """Take an object as observed; a stale or repeated one changes nothing, unless it comes `anew`."""
         self.generation += 1
         if isinstance(item, ResourceClaim):
             self.pending_claims.observe(item)
         objects, key = self.objects_of(kind), item.metadata.key
         old = objects.get(key)
-        if old is not None and not is_newer(item.metadata, old.metadata):
+        if old is not None and not anew and not is_newer(item.metadata, old.metadata):
             return []
         objects[key] = item
         self._assumed.pop((kind, key), None)

@@ -13,7 +13,8 @@ A pod's states, and what moves it between them:
 
 Rules:
 1. The outcome depends on the newest version of each object only: events may repeat, come late, or be merged.
-   A version older than the one known is ignored; a new UID under a known name replaces the old pod at once.
+   A version older than the one known is ignored, but where it comes `anew`: the server has gone back. A new UID under a
+   known name replaces the old pod at once.
 2. Every pod with a node counts on that node, whichever scheduler placed it. Pods on an unknown node are orphans. They
    count once the node is known.
 3. A finished pod holds nothing and is not kept.
@@ -83,11 +84,11 @@ class ClusterView(ObjectStore, PodStore):
             self.generation += 1
             self.nodes.note_pods(name)
 
-    def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
-        """Take a node as observed; its orphans count on it from now on."""
+    def add_or_update_node(self, node: Node, anew: bool = False) -> list[ClusterEvent]:
+        """Take a node as observed; its orphans count on it from now on. `anew`: be it of an older version."""
         row = self.nodes.row_of.get(node.metadata.name)
         old = None if row is None else self.nodes.objects[row]
-        if old is not None and not is_newer(node.metadata, old.metadata):
+        if old is not None and not anew and not is_newer(node.metadata, old.metadata):
             return []
         self.generation += 1
         row = self.nodes.set_node(node)
@@ -109,14 +110,14 @@ class ClusterView(ObjectStore, PodStore):
             self.orphans[name] = pods
         return [NODE_DELETE]
 
-    def add_or_update_pod(self, pod: Pod) -> PodChange:
-        """Take a pod as observed."""
+    def add_or_update_pod(self, pod: Pod, anew: bool = False) -> PodChange:
+        """Take a pod as observed. `anew`: be it of an older version."""
         metadata = pod.metadata
         uid = metadata.uid or metadata.key
         old = self.pods.get(uid)
         if old is None:
-            return self._new_pod(pod, uid)
-        if not version_is_newer(metadata.resource_version, old.resource_version):
+            return self._new_pod(pod, uid, anew)
+        if not anew and not version_is_newer(metadata.resource_version, old.resource_version):
             return PodChange(old, old, [])
         new = PodInfo(pod, old)
         if new.finished:
@@ -129,11 +130,11 @@ class ClusterView(ObjectStore, PodStore):
         self._replace(old, new)
         return PodChange(old, new, pod_events(old, new))
 
-    def _new_pod(self, pod: Pod, uid: str) -> PodChange:
+    def _new_pod(self, pod: Pod, uid: str, anew: bool) -> PodChange:
         new = PodInfo(pod)
         ended = self._note_end(pod) if new.finished else []
         namesake = self.pods.get(self._uid_of.get(new.key, ""))
-        if namesake is not None and _is_late_word(new, namesake):
+        if namesake is not None and not anew and _is_late_word(new, namesake):
             return PodChange(namesake, namesake, ended)
         gone = [] if namesake is None else self.remove_pod(namesake.uid).events
         if new.finished:

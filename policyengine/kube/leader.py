@@ -10,6 +10,9 @@ Rules:
    decided dies with it, and its successor knows only what the API server says.
 4. Every write carries the version read, so of two that find a lease expired one gets it.
 5. A clean end gives the lease back, after everything that was decided is done.
+6. A lease whose version went back shows that the server did (`ServerHistory`). Whoever held it before may still act by
+   what it was: it counts as held for its duration from then on, be it free in the copy. Who leads writes it anew, also
+   over the very term that it had taken over from.
 
 Waits of a follower are spread over a quarter to half a `retry_period`, and end when the lease does (client-go waits for
 one to 2.2 periods, as we do where the server fails): a successor leads at the latest `lease_duration` and half a
@@ -28,6 +31,8 @@ from typing import Any, NoReturn
 
 from policyengine.clock import Clock, micro_time
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Response, Transport, object_of
+from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.store import Meta, number
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +47,9 @@ LABEL, LABELLED = "app.kubernetes.io/name", "policyengine"
 """By which our leases are found among others."""
 PAGES = "policyengine.io/pages"
 """The annotation that says where the leader's pages are; its forms are those of `kube.scheduler_pages`."""
+
+
+_TERM = ("holderIdentity", "acquireTime", "leaseTransitions")
 
 
 class LeadershipLost(Exception):
@@ -83,6 +91,8 @@ class LeaderElector:
         self, client: Client, clock: Clock, random: Random, identity: str, settings: LeaseSettings = LeaseSettings()
     ) -> None:
         self.elected = asyncio.Event()
+        self.history = ServerHistory(client, clock)
+        """Of the server; everything that reads and writes it here shares it."""
         self.identity = identity
         self.settings = settings
         self.holder = ""
@@ -98,6 +108,14 @@ class LeaderElector:
         """As last seen, or as last written."""
         self._changed_at = 0.0
         """When the lease was last seen to change, on the monotonic clock."""
+        self._not_before = 0.0
+        """Until when a lease that went back counts as held, whatever it says."""
+        self._displaced: dict[str, Any] = {}
+        """The spec of the term that this one's took the place of."""
+        self._generation = -1
+        """Of the server (`ServerHistory`) to which the lease was written last."""
+        self._written, self._hurry = asyncio.Event(), asyncio.Event()
+        self.history.listeners.append(self._hurry.set)
 
     def holds(self) -> bool:
         """Whether this replica may act now."""
@@ -108,8 +126,23 @@ class LeaderElector:
         await self._acquire()
         self.elected.set()
         while True:
-            await self._clock.sleep(self.settings.retry_period)
+            await self._rest()
             await self._renew()
+
+    async def leads_in(self, generation: int) -> None:
+        """Wait until this replica has written the lease to a server of that generation."""
+        while self._generation < generation:
+            self._written.clear()
+            await self._written.wait()
+
+    async def _rest(self) -> None:
+        """Until the next renewal is due: at once, where the server has gone back."""
+        try:
+            async with asyncio.timeout(self.settings.retry_period):
+                await self._hurry.wait()
+        except TimeoutError:
+            pass
+        self._hurry.clear()
 
     async def release(self) -> None:
         """Give the lease back, so that the next replica need not wait; nothing where this one does not hold it."""
@@ -182,33 +215,50 @@ class LeaderElector:
         Who leads knows the lease and writes at once; it is read only where somebody touched it meanwhile, or an answer
         of ours was lost.
         """
-        asked_at, now = self._clock.monotonic(), micro_time(self._clock.now())
+        asked_at, now, since = self._clock.monotonic(), micro_time(self._clock.now()), self.history.generation
         if self._leads:
             try:
-                return self._took(await self._write(self._lease["spec"] | {"renewTime": now}), asked_at)
+                return self._took(await self._write(self._lease["spec"] | {"renewTime": now}), asked_at, since)
             except ApiError as error:
                 if error.status not in (404, 409):
                     raise
         lease = await self._read()
         if lease is None:
-            return self._took(await self._create(self._spec(now, 0, now)), asked_at)
-        self._observe(lease)
-        if self.holder != self.identity and (
-            self._leads or (self.holder and self._clock.monotonic() < self._expires_at())
-        ):
+            return self._took(await self._create(self._spec(now, 0, now)), asked_at, since)
+        self._observe(lease, since)
+        since = self.history.generation
+        if self.holder != self.identity and self._is_anothers():
             return False
         spec = lease.get("spec") or {}
         acquired, transitions = spec.get("acquireTime") or now, _count(spec.get("leaseTransitions"))
         if self.holder != self.identity:  # else an earlier request took it, whose answer was lost
             acquired, transitions = now, transitions + 1
+        displaced = spec if self.holder != self.identity and not self._leads else self._displaced
         try:
-            return self._took(await self._write(self._spec(acquired, transitions, now)), asked_at)
+            taken = self._took(await self._write(self._spec(acquired, transitions, now)), asked_at, since)
+            self._displaced = displaced
+            return taken
         except ApiError as error:
             if error.status == 409 and not self._leads:
                 return False  # another candidate was faster
             raise
 
-    def _observe(self, lease: dict[str, Any]) -> None:
+    def _is_anothers(self) -> bool:
+        """Whether the lease, which does not name this replica, may not be taken."""
+        if self._leads:
+            return not _same_term(self._lease.get("spec") or {}, self._displaced)
+        now = self._clock.monotonic()
+        return now < self._not_before or bool(self.holder and now < self._expires_at())
+
+    def _observe(self, lease: dict[str, Any], since: int) -> None:
+        """`since`: the server's generation in which the lease was asked for."""
+        if self._lease:
+            before, seen = self.history.generation, identity_of(self._lease)
+            self.history.compare(self._name, (seen.uid, number(seen.resource_version)), identity_of(lease), since)
+            if before != self.history.generation:
+                self._changed_at = self._clock.monotonic()
+                if self.holder not in ("", self.identity):
+                    self._not_before = max(self._not_before, self._changed_at + self.settings.lease_duration)
         if lease.get("spec") != self._lease.get("spec") or not self._lease:
             self._changed_at = self._clock.monotonic()
         holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
@@ -222,10 +272,12 @@ class LeaderElector:
         seconds = _count((self._lease.get("spec") or {}).get("leaseDurationSeconds"))
         return self._changed_at + (seconds if seconds > 0 else self.settings.lease_duration)
 
-    def _took(self, lease: dict[str, Any], asked_at: float) -> bool:
+    def _took(self, lease: dict[str, Any], asked_at: float, since: int) -> bool:
         self._lease, self.holder, self._leads = lease, self.identity, True
         self._changed_at = self._clock.monotonic()
         self._may_act_until = asked_at + self.settings.renew_deadline
+        self._generation = since
+        self._written.set()
         return True
 
     # ---- requests
@@ -270,6 +322,17 @@ class LeaderElector:
         seconds = self.settings.renew_deadline / 2
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self.settings.namespace}/leases/{name}".rstrip("/")
         return object_of(await self._client.call(method, path, body, seconds=seconds))
+
+
+def identity_of(lease: dict[str, Any]) -> Meta:
+    """What tells a Lease and its version apart."""
+    meta = lease.get("metadata") or {}
+    return Meta(uid=str(meta.get("uid", "")), resource_version=str(meta.get("resourceVersion", "")))
+
+
+def _same_term(spec: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two states of a lease are of one holder's one term."""
+    return bool(other) and all(spec.get(key) == other.get(key) for key in _TERM)
 
 
 def _count(value: object) -> int:

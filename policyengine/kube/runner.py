@@ -19,6 +19,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.request_queue import RequestQueue
@@ -26,6 +27,7 @@ from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
 from policyengine.scheduler.messages import (
+    CacheLost,
     CacheSynced,
     ComparisonRequested,
     ComparisonTimed,
@@ -82,18 +84,21 @@ class Runner:
         host: str = "",
         elector: LeaderElector | None = None,
         extenders: Sequence[HttpExtender] = (),
+        history: ServerHistory | None = None,
     ) -> None:
         """`profiles` are those that `core` serves from the start; others come as messages. Without an `elector` there
-        is no other replica."""
+        is no other replica, and without a `history` nobody else who reads the server."""
         self.synced = asyncio.Event()
-        """Set once every list of the start is in: a replica that does not lead stands by from then on."""
+        """Set while every list is in, those of the start, and all anew where the server has gone back: a replica that
+        does not lead stands by from then on."""
+        self.history = history or ServerHistory(client, clock)
         self._core = core
         self._clock = clock
         self._core_clock = MonotonicClock(clock)
         self._elector = elector
         self._stopping = False
         self._messages = MessageQueue(QUEUED)
-        self._informers = Informers(client, clock, random, self._messages, profiles)
+        self._informers = Informers(client, clock, random, self._messages, profiles, self.history)
         self._writer = Writer(
             client,
             clock,
@@ -105,6 +110,7 @@ class Runner:
             host=host,
             extenders=extenders,
         )
+        self.history.listeners.append(self._lose_cache)
 
     @property
     def reflectors(self) -> list[Reflector[Any]]:
@@ -153,15 +159,23 @@ class Runner:
                 task.cancel()
 
     async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
-        """Tell the core once cycles may begin."""
+        """Tell the core when cycles may begin, and when they may not go on until everything is listed anew."""
         for event in ready:
             await event.wait()
-        await self._informers.wait_for_sync()
-        self.synced.set()
-        if self._elector is not None:
-            await self._elector.elected.wait()
-            await self._informers.catch_up()
-        self._messages.put(CacheSynced())
+        while True:
+            await self._informers.wait_for_sync()
+            generation = await self.history.settled()
+            self.synced.set()
+            if self._elector is not None:
+                await self._elector.leads_in(generation)
+                await self._informers.catch_up()
+            if generation == self.history.generation:
+                self._messages.put(CacheSynced())
+            await self.history.ended(generation)
+
+    def _lose_cache(self) -> None:
+        self.synced.clear()
+        self._messages.put(CacheLost())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()

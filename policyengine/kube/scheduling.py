@@ -19,6 +19,7 @@ from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Core, Runner
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0
@@ -47,6 +48,7 @@ class Scheduler:
         drives in the core's place: the core, with somebody who looks on. `with_notices`: whether Events tell of what
         nobody serves, and nobody reads."""
         self.elector = elector
+        self.history = ServerHistory(client, clock) if elector is None else elector.history
         # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
         extenders = sorted(extenders, key=lambda one: one.ignorable)
         self.state = SchedulerState(profiles, [extender.described() for extender in extenders])
@@ -59,6 +61,7 @@ class Scheduler:
             host=host,
             elector=elector,
             extenders=extenders,
+            history=self.history,
         )
         self.reloader = PolicyReloader(
             client,
@@ -72,6 +75,7 @@ class Scheduler:
             rollouts=lambda: self.state.rollouts,
             record=self.runner.record,
             leads=self.runner.leads,
+            history=self.history,
         )
 
         told = (self.runner.record, self.runner.leads, namespace, label_selector)

@@ -38,7 +38,7 @@ def node_observed(core: Core, message: NodeObserved) -> None:
     """A node was added or changed."""
     name = message.node.metadata.name
     old = _node(core, name)
-    for event in core.view.add_or_update_node(message.node):
+    for event in core.view.add_or_update_node(message.node, message.anew):
         core.announce(event, old, message.node)
     # Also without an event: a node that became worse wakes nobody, but decisions for it may not hold any more.
     revalidate(core, name)
@@ -56,7 +56,9 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
     """An object of another kind was added or changed."""
     new = cast(ClusterObject, message.object)
     old = core.view.objects_of(message.kind).get(new.metadata.key)
-    _object_changed(core, message.kind, new.metadata.key, old, new, core.view.set_object(message.kind, new))
+    _object_changed(
+        core, message.kind, new.metadata.key, old, new, core.view.set_object(message.kind, new, message.anew)
+    )
 
 
 def object_deleted(core: Core, message: ObjectDeleted) -> None:
@@ -80,13 +82,23 @@ def _object_changed(
 
 def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     """A pod was added or changed."""
-    change = core.view.add_or_update_pod(message.pod)
+    is_anew = isinstance(message, PodObserved) and message.anew
+    if is_anew and not message.pod.spec.node_name:
+        _unbind(core, message.pod.metadata.uid)
+    change = core.view.add_or_update_pod(message.pod, is_anew)
     if change.new is not None and change.new is not change.old:
         _mind_nomination(core, change.old, change.new)
     _apply(core, change)
     decision = core.bindings.get(message.pod.metadata.uid)
     if decision is not None:
         settle(core, decision)
+
+
+def _unbind(core: Core, uid: str) -> None:
+    """A pod that was bound is not: the server has forgotten it. It comes anew."""
+    known = core.view.pods.get(uid)
+    if known is not None and (known.state is PodState.BOUND or uid in core.confirmed):
+        _apply(core, core.view.remove_pod(uid))
 
 
 def pod_read(core: Core, message: PodRead) -> None:

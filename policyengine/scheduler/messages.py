@@ -34,6 +34,8 @@ class NodeObserved(Message, frozen=True):
     """A node was added or changed, by a list or a watch; the core tells which."""
 
     node: Node
+    anew: bool = False
+    """Whether it counts whichever version was known: the server has gone back (`CacheLost`)."""
 
 
 class NodeDeleted(Message, frozen=True):
@@ -46,6 +48,8 @@ class PodObserved(Message, frozen=True):
     """A pod was added or changed, as a list or a watch shows it."""
 
     pod: Pod
+    anew: bool = False
+    """As a node's."""
 
 
 class PodDeleted(Message, frozen=True):
@@ -61,6 +65,8 @@ class ObjectObserved(Message, frozen=True):
 
     kind: str
     object: object
+    anew: bool = False
+    """As a node's."""
 
 
 class ObjectDeleted(Message, frozen=True):
@@ -72,7 +78,12 @@ class ObjectDeleted(Message, frozen=True):
 
 
 class CacheSynced(Message, frozen=True):
-    """Every list of the start is in: cycles may begin."""
+    """Every list is in: cycles may begin, or go on."""
+
+
+class CacheLost(Message, frozen=True):
+    """The server has gone back to an older copy, or is another one: nothing is decided until everything was observed
+    `anew` and `CacheSynced` has come again."""
 
 
 class ProfileReplaced(Message, frozen=True):

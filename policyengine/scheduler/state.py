@@ -36,6 +36,8 @@ from policyengine.scheduler.recent_placements import Placement
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
 
+_GONE_BACK = "the API server has gone back to an older copy"
+
 
 class SchedulerState:
     """The scheduler, as a value that changes by messages."""
@@ -84,7 +86,7 @@ class SchedulerState:
         `BindFailed(uid, BindFailure.WITHDRAWN, …)`, told yes, the binding counts as on its way.
         """
         decision = self._core.bindings.get(uid)
-        if decision is None or decision.phase is not Phase.POSTED or decision.withdrawn:
+        if decision is None or decision.phase is not Phase.POSTED or decision.withdrawn or not self._core.is_synced:
             return False
         pod = self._core.view.pods.get(uid)
         if pod is not None and pod.state is PodState.BOUND:
@@ -228,6 +230,15 @@ def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
     core.is_synced = True
 
 
+def _cache_lost(core: Core, message: messages.CacheLost) -> None:
+    """What is prepared was prepared for objects as they were: those decisions are made again."""
+    core.is_synced = False
+    for decision in [one for one in core.bindings.values() if one.phase is Phase.PREPARING]:
+        core.bindings.end(decision.bind.uid)
+        core.release(decision.held, _GONE_BACK)
+        bind_result.fail_quietly(core, decision, _GONE_BACK, 0.0)
+
+
 def _tick(core: Core, message: messages.Tick) -> None:
     """Backoffs, flushes, permits and reads that are due."""
     for served in core.profiles.values():
@@ -276,6 +287,7 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.ObjectObserved: event_handlers.object_observed,
     messages.ObjectDeleted: event_handlers.object_deleted,
     messages.CacheSynced: _cache_synced,
+    messages.CacheLost: _cache_lost,
     messages.ProfileReplaced: policy_changes.profile_replaced,
     messages.ProfileRemoved: policy_changes.profile_removed,
     messages.CandidateLoaded: candidate_cycles.candidate_loaded,

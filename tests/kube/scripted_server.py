@@ -77,6 +77,8 @@ class ScriptedServer:
         self.script = deque(script)
         self.handler = handler
         self.asked: list[Asked] = []
+        self.reached = 10**9
+        """What it says of itself when it is asked how far it has come, which is no part of the script."""
 
     async def request(
         self,
@@ -88,6 +90,8 @@ class ScriptedServer:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> _Open:
+        if (query or {}).get("fieldSelector") == "metadata.name=kube-system":
+            return _Open(listed(self.reached))
         content = json.loads(body) if body else None
         now = asyncio.get_running_loop().time()
         asked = Asked(method, path, dict(query or {}), dict(headers or {}), content, now)

@@ -179,9 +179,12 @@ class Client:
         label_selector: str = "",
         continue_: str = "",
         limit: int = 0,
+        field_selector: str = "",
     ) -> Page:
-        """One page of a consistent list."""
+        """One page of a consistent list; `field_selector`: in place of the kind's own."""
         query = _selectors(resource, label_selector) | {"limit": str(limit or resource.page)}
+        if field_selector:
+            query["fieldSelector"] = field_selector
         if continue_:
             query["continue"] = continue_
         await self.throttle()
@@ -256,11 +259,11 @@ class Client:
         body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
         await self.call("POST", PODS.path(namespace, name, "binding"), body, query=UNVALIDATED)
 
-    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> bytes:
         """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
-        is not the pod's."""
+        is not the pod's. The pod as it is then."""
         patch = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
-        await self.call("PATCH", PODS.path(namespace, name, "status"), patch, content=STRATEGIC_MERGE_PATCH)
+        return await self.call("PATCH", PODS.path(namespace, name, "status"), patch, content=STRATEGIC_MERGE_PATCH)
 
     async def close(self) -> None:
         """Close every connection."""

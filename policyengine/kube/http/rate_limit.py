@@ -47,13 +47,14 @@ class Backoff:
         self._next = first
         self._last = clock.monotonic()
 
-    def delay(self, at_least: float = 0.0) -> float:
-        """Seconds to wait now; not less than `at_least` (a Retry-After), and spread above it."""
+    def delay(self, at_least: float = 0.0, at_most: float = LONGEST) -> float:
+        """Seconds to wait now; not less than `at_least` (a Retry-After), and spread above it. `at_most`: before it is
+        spread."""
         now = self._clock.monotonic()
         if now - self._last > FORGOTTEN_AFTER:
             self._next = self._first
-        base = self._next
-        self._next = min(self._next * 2, LONGEST)
+        base = min(self._next, at_most)
+        self._next = min(base * 2, LONGEST)
         wait = max(base, at_least) + base * self._random.random()
         self._last = now + wait
         return wait

@@ -38,6 +38,7 @@ from policyengine.kube.policies.rollout_settings import Suspension, described
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.policies.serving import candidate_of, refused_unread
 from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
@@ -71,6 +72,7 @@ class PolicyReloader:
         rollouts: Callable[[], Mapping[str, Rollout]] = dict,
         record: Callable[[RecordEvent], None] = lambda event: None,
         leads: Callable[[], bool] = lambda: True,
+        history: ServerHistory | None = None,
     ) -> None:
         """`rollouts`: the candidates at work in the core, by scheduler name; `record` writes an Event; `leads`: whether
         this replica may."""
@@ -111,6 +113,7 @@ class PolicyReloader:
                 form.KIND,
                 clock,
                 random,
+                history=history,
                 namespace=namespace,
                 label_selector=selector,
                 on_problem=logger.warning,
@@ -119,6 +122,8 @@ class PolicyReloader:
             for form, selector in selectors.items()
         }
         self._reports = PolicyReports(client, clock, random, record, leads)
+        if history is not None:
+            history.listeners.append(self._reports.doubt_all)
 
     @property
     def standings(self) -> dict[SourceKey, Standing]:

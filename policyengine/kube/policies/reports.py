@@ -78,6 +78,10 @@ class PolicyReports:
         """Write what still waits."""
         await self._queue.flush(seconds)
 
+    def doubt_all(self) -> None:
+        """The server has gone back: any version may be another one than what was written made."""
+        self._written = {key: (0, at) for key, (_, at) in self._written.items()}
+
     def forget(self, key: SourceKey) -> None:
         """The object is gone."""
         for known in (self._sources, self._last, self._written, self._said_at, self._corrections):

@@ -23,6 +23,7 @@ from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
 from policyengine.scheduler.messages import (
@@ -102,9 +103,16 @@ class Informers:
     """One reflector for each kind, whose changes go into the queue no faster than the core takes them."""
 
     def __init__(
-        self, client: Client, clock: Clock, random: Random, messages: MessageQueue, profiles: Iterable[Profile]
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        messages: MessageQueue,
+        profiles: Iterable[Profile],
+        history: ServerHistory,
     ) -> None:
         """`profiles` are those that the core serves from the start."""
+        self.history = history
         self._client = client
         self._clock = clock
         self._random = random
@@ -189,7 +197,9 @@ class Informers:
         logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
 
     def _reflector(self, resource: Kind[Any]) -> Reflector[Any]:
-        return Reflector(self._client, resource, self._clock, self._random, on_problem=logger.warning)
+        return Reflector(
+            self._client, resource, self._clock, self._random, history=self.history, on_problem=logger.warning
+        )
 
     async def _follow(self, reflector: Reflector[Any]) -> None:
         kind = reflector.resource.kind
@@ -205,8 +215,10 @@ def _kinds_of(message: PolicyMessage) -> set[str]:
 def _message(kind: str, change: Change[Any]) -> Message:
     if isinstance(change, Observed):
         if kind in (PODS.kind, FINISHED_PODS.kind):
-            return PodObserved(change.object)
-        return NodeObserved(change.object) if kind == NODES.kind else ObjectObserved(kind, change.object)
+            return PodObserved(change.object, change.anew)
+        if kind == NODES.kind:
+            return NodeObserved(change.object, change.anew)
+        return ObjectObserved(kind, change.object, change.anew)
     if kind in (PODS.kind, FINISHED_PODS.kind):
         return PodDeleted(change.namespace, change.name, change.uid)
     if kind == NODES.kind:

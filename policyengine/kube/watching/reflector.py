@@ -12,6 +12,9 @@ What holds here:
    said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
+6. Before a watch is resumed the server is asked whether it has come as far: it would accept the watch and be silent.
+   Where it has gone back (`ServerHistory`), whoever finds that out, the session ends, and the next one replaces what is
+   known.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ from typing import Any, Generic
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page
-from policyengine.kube.http.rate_limit import Backoff
-from policyengine.kube.watching.store import Change, Malformed, Store, number
+from policyengine.kube.http.rate_limit import LONGEST, Backoff
+from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.store import Change, Malformed, Store, WentBack, number
 
 STALL_AFTER = 150.0
 WATCH_SECONDS = (300, 600)
@@ -35,7 +39,10 @@ WATCH_SECONDS = (300, 600)
 QUICK_WATCH = 1.0
 """A watch that ends sooner without an event counts as a failure: resuming at once would be a hot loop."""
 REWIND_AFTER = 60.0
-"""Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
+"""Seconds for which only older lists must come before they are believed though the server seems to be ahead of them."""
+UNREACHABLE_FOR = 1.5
+"""Seconds of the longest delay before it is spread, where nobody listens: a server that is back is to be noticed soon,
+and one that is not there is not burdened."""
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
 
@@ -54,13 +61,15 @@ class Reflector(Generic[T]):
         clock: Clock,
         random: Random,
         *,
+        history: ServerHistory | None = None,
         namespace: str = "",
         label_selector: str = "",
         on_problem: Callable[[str], None] = lambda message: None,
         on_absent: Callable[[ApiError], None] | None = None,
         stall_after: float = STALL_AFTER,
     ) -> None:
-        """`on_absent` is told, once each time, why an optional kind has no list; a refusal is no problem then."""
+        """`history`: of the server, shared by all that read it; else it is one's own. `on_absent` is told, once each
+        time, why an optional kind has no list; a refusal is no problem then."""
         self.synced = asyncio.Event()
         """Set once the first list was yielded to its end."""
         self.resource = resource
@@ -68,9 +77,15 @@ class Reflector(Generic[T]):
         """What is known by now."""
         self.failing_since: float | None = None
         """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
+        self.generation = -1
         self._client = client
         self._clock = clock
         self._random = random
+        self._history = history or ServerHistory(client, clock)
+        self._history.followers.append(self)
+        self._history.listeners.append(self._wake)
+        self._believes = self._history.generation
+        """The generation that the store's versions belong to."""
         self._scope = (namespace, label_selector)
         self._on_problem = on_problem
         self._on_absent = on_absent
@@ -80,6 +95,8 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
+        self._said = "", 0.0
+        """What was told last of a server that nobody reaches, and when: it is not told each time."""
         self._fresh_at = clock.monotonic()
         self._waiting: list[asyncio.Event] = []
         """Of those who wait for a list that begins from now on."""
@@ -93,9 +110,12 @@ class Reflector(Generic[T]):
         """
         listed = asyncio.Event()
         self._waiting.append(listed)
+        self._wake()
+        await listed.wait()
+
+    def _wake(self) -> None:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
-        await listed.wait()
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
         """Forever: one change after the other."""
@@ -114,6 +134,9 @@ class Reflector(Generic[T]):
                         yield batch
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
+                await self._rest(self._relists.delay())
+            except WentBack as error:
+                self._history.went_back(str(error), self._believes)
                 await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if self._is_absent(error):
@@ -139,6 +162,8 @@ class Reflector(Generic[T]):
     def _note_listed(self, waiting: list[asyncio.Event]) -> None:
         """A list was yielded to its end that began when these waited."""
         self.synced.set()
+        self.generation, self.store.anew = self._believes, False
+        self._history.listed()
         for listed in waiting:
             self._waiting.remove(listed)
             listed.set()
@@ -150,12 +175,18 @@ class Reflector(Generic[T]):
             async for batch in listed:
                 yield batch
         self._note_listed(waiting)
+        is_resumed = False
         while not self._waiting:
+            self._end_with_generation()
             started, version = self._clock.monotonic(), self.store.version
             try:
+                if is_resumed:
+                    await self._ask_whether_it_came_as_far()
+                is_resumed = True
                 async with aclosing(self._request()) as request:
                     async for batch in request:
                         yield batch
+                self._end_with_generation()
                 if self._clock.monotonic() - started < QUICK_WATCH and self.store.version == version:
                     await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
@@ -169,13 +200,17 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
         """Every page, compared with what is known; what no page had is deleted."""
+        if self._believes != self._history.generation:
+            self._believes = self._history.generation
+            self.store.believe_anything()
         missing, version, continue_ = self.store.keys(), "", ""
         while True:
             page = await self._page(continue_)
             if not version:
                 version = page.metadata.resource_version
-                self._refuse_older(version)
-            listed = self.store.apply_page(page.items or (), missing)
+                await self._refuse_older(version)
+            self._end_with_generation()
+            listed = self.store.apply_page(page.items or (), missing, number(version))
             if listed:
                 yield listed
             continue_ = page.metadata.continue_
@@ -199,18 +234,36 @@ class Reflector(Generic[T]):
         self.failing_since, self._absent = None, 0
         return page
 
-    def _refuse_older(self, version: str) -> None:
-        """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
+    def _end_with_generation(self) -> None:
+        """Raise where what is known, and what was asked for by it, belongs to a generation that is over."""
+        if self._believes != self._history.generation:
+            raise _Expired("the server has gone back")
+
+    async def _refuse_older(self, version: str) -> None:
+        """A list older than what was seen comes from a server that has gone back, if all it says is older; else from
+        one that lags, unless nothing newer comes for long."""
         seen = self.store.version
-        if number(version) >= number(seen):
+        if not 0 < number(version) < number(seen):
             return
-        if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
-            raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {seen}, seen before")
-        self.store.believe_anything()
+        why = f"the list of {self.resource.plural} has version {version}, and {seen} was seen"
+        reached = await self._history.look()
+        if 0 < reached < number(seen) or self._clock.monotonic() - self._fresh_at >= REWIND_AFTER:
+            raise WentBack(why)
+        raise ApiError(504, "Timeout", f"{why}: it lags behind")
+
+    async def _ask_whether_it_came_as_far(self) -> None:
+        """Return if the server has what was seen. Raises `WentBack`, `_Expired`."""
+        seen = number(self.store.version)
+        reached = await self._history.look()
+        self._end_with_generation()
+        if 0 < reached < seen:
+            page = await self._client.list_page(self.resource, *self._scope, limit=1)
+            await self._refuse_older(page.metadata.resource_version)
 
     async def _request(self) -> AsyncGenerator[list[Change[T]], None]:
         """One watch, resumed from the last version seen, and the lists that somebody asks for meanwhile."""
         seconds = self._random.randint(*WATCH_SECONDS)
+        self.store.since = number(self.store.version)
         opening = asyncio.ensure_future(self._client.watch(self.resource, self.store.version, seconds, *self._scope))
         async with aclosing(self._lists_until(opening)) as lists:
             async for batch in lists:
@@ -225,6 +278,7 @@ class Reflector(Generic[T]):
                     async for batch in lists:
                         yield batch
                 lines = arrival.result()
+                self._end_with_generation()
                 if lines is None:
                     return
                 version = self.store.version
@@ -245,7 +299,9 @@ class Reflector(Generic[T]):
         """
         try:
             while not arrival.done():
+                self._end_with_generation()
                 is_asked = bool(self._waiting) or await self._listens(self._stall_after, arrival)
+                self._end_with_generation()
                 if not is_asked and not arrival.done():
                     raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True)
                 waiting = list(self._waiting)
@@ -266,10 +322,15 @@ class Reflector(Generic[T]):
         return self._asked.done()
 
     async def _pause(self, error: ApiError | ConnectionFailed | Malformed, doing: str) -> None:
-        wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
+        is_unreachable = isinstance(error, ConnectionFailed) and not error.sent
+        retry_after = error.retry_after if isinstance(error, ApiError) else 0.0
+        wait = self._backoff.delay(retry_after, at_most=UNREACHABLE_FOR if is_unreachable else LONGEST)
+        now, problem = self._clock.monotonic(), f"cannot {doing} {self.resource.plural}: {error}"
         if self.failing_since is None:
-            self.failing_since = self._clock.monotonic()
-        self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
+            self.failing_since = now
+        if not is_unreachable or self._said[0] != problem or now >= self._said[1] + LONGEST:
+            self._said = problem, now
+            self._on_problem(f"{problem}; trying again in {wait:.1f} s")
         await self._rest(wait)
 
     async def _rest(self, seconds: float) -> None:

@@ -6,6 +6,8 @@ Rules:
 2. An object that a list no longer has was deleted, whatever events said or missed.
 3. A line is applied whole or not at all; those before one that cannot be read stand.
 4. An object that cannot be read is reported, and stays as it was known.
+5. What a list shows that cannot be, a server whose versions only grow given, is no news either: it raises `WentBack`.
+   Once the server is known to have gone back, whatever a list shows is `anew`, whichever version was known.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class Observed(Generic[T]):
     """An object was added or changed. Not frozen: one is made for every watch event, and a frozen one takes longer."""
 
     object: T
+    anew: bool = False
+    """Whether it replaces what was known of it, whichever version that had: the server has gone back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,20 @@ class Malformed(Exception):
     """A line that is no watch event, or an object without metadata."""
 
 
+class WentBack(Exception):
+    """The server's versions went back; the message says why that is known."""
+
+
 class Store(Generic[T]):
     """Takes pages and lines in, gives changes out. Keys are `namespace/name`."""
 
     def __init__(self, resource: Kind[T], on_problem: Callable[[str], None]) -> None:
         self.version = ""
         """The newest resourceVersion seen, from which a watch resumes; empty before the first list."""
+        self.since = 0
+        """The version from which the open watch was asked for: it shows nothing that is older."""
+        self.anew = False
+        """Whether what is observed replaces what was known before, whichever version that had."""
         self.texts: dict[str, bytes] | None = None
         """Each object as the server sent it last, where somebody set this to {} before the first list."""
         self._type = resource.type
@@ -98,17 +110,23 @@ class Store(Generic[T]):
 
     def uid(self, namespace: str, name: str) -> str:
         """The object's UID; "" for one that does not exist."""
-        return self._seen.get(f"{namespace}/{name}", ("", 0))[0]
+        return self.seen(namespace, name)[0]
+
+    def seen(self, namespace: str, name: str) -> tuple[str, int]:
+        """The object's UID and version; ("", 0) for one that does not exist."""
+        return self._seen.get(f"{namespace}/{name}", ("", 0))
 
     def text(self, name: str, namespace: str = "") -> bytes | None:
         """The object as the server sent it last; None where it does not exist, or texts are not kept."""
         return (self.texts or {}).get(f"{namespace}/{name}")
 
-    def apply_page(self, items: Iterable[msgspec.Raw], missing: set[str]) -> list[Change[T]]:
-        """What a page of a list changes; the keys of its objects are taken out of `missing`."""
+    def apply_page(self, items: Iterable[msgspec.Raw], missing: set[str], version: int) -> list[Change[T]]:
+        """What a page of a list of that version changes; the keys of its objects are taken out of `missing`. Raises
+        `WentBack`."""
         changes: list[Change[T]] = []
         for raw in items:
             meta, decoded = self._decode(raw)
+            self._refuse_contradiction(meta, version)
             missing.discard(f"{meta.namespace}/{meta.name}")
             change = self._observe(meta, decoded, raw)
             if change is not None:
@@ -134,9 +152,17 @@ class Store(Generic[T]):
             self._deleted[one.uid] = version
         return gone
 
+    def _refuse_contradiction(self, meta: Meta | ObjectMeta, listed: int) -> None:
+        """Whether a list of the version `listed` can show that object: not older than it was seen by then."""
+        known, version = self.seen(meta.namespace, meta.name), number(meta.resource_version)
+        seen = known[1] if known[0] == meta.uid else self._deleted.get(meta.uid, 0)
+        if 0 < version < seen <= listed:
+            was = "was seen" if known[0] == meta.uid else "was gone"
+            raise WentBack(f"`{meta.namespace}/{meta.name}` is listed at version {version}, and {was} at {seen}")
+
     def believe_anything(self) -> None:
-        """The server may have gone back: no version counts as seen, and no deletion."""
-        self.version = ""
+        """The server has gone back: no version counts as seen, and no deletion."""
+        self.version, self.since, self.anew = "", 0, True
         self._seen = {key: (uid, 0) for key, (uid, _) in self._seen.items()}
         self._deleted.clear()
 
@@ -171,7 +197,9 @@ class Store(Generic[T]):
         return decoded.metadata, decoded
 
     def _advance(self, version: str) -> None:
-        """Note the version of an event; a watch resumes from the newest."""
+        """Note the version of an event; a watch resumes from the newest. Raises `Malformed` for one that cannot be."""
+        if 0 < number(version) < self.since:
+            raise Malformed(f"version {version} on a watch from {self.since} on")
         if number(version) > number(self.version) or not version.isdecimal():
             self.version = version
 
@@ -189,7 +217,7 @@ class Store(Generic[T]):
         self._seen[key] = (meta.uid, version)
         if self.texts is not None:
             self.texts[key] = bytes(raw)
-        return Observed(decoded)
+        return Observed(decoded, self.anew)
 
     def _forget(self, meta: Meta) -> Deleted | None:
         """The deletion of what is known; an older one, or that of an earlier object of the name, is no news."""

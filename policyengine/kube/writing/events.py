@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,8 +23,11 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policyengine.clock import Clock, micro_time
+from policyengine.cluster.pod_objects import Pod
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import UNVALIDATED, ApiError, Client
+from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.store import Malformed, Store, identity
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition, RecordEvent
 
@@ -169,13 +173,18 @@ def _cut(note: str) -> str:
 class ConditionWriter:
     """Writes conditions, the latest a pod, and none that says what was said before."""
 
-    def __init__(self, client: Client, clock: Clock, queue: RequestQueue) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, queue: RequestQueue, pods: Store[Pod], history: ServerHistory
+    ) -> None:
+        """`pods`: as the watch tells of them."""
         self._client = client
         self._clock = clock
         self._queue = queue
+        self._pods, self._history = pods, history
         self._since: LRUCache[str, str] = LRUCache(CONDITIONS)
         """UID -> when its condition first became False: the transition time stays while the status does."""
         self._said: LRUCache[str, PatchPodCondition] = LRUCache(CONDITIONS)
+        self._history.listeners.append(self._said.clear)  # a server that has gone back knows nothing of it
 
     def write(self, condition: PatchPodCondition) -> None:
         """Write the condition soon."""
@@ -202,11 +211,15 @@ class ConditionWriter:
             )
         if condition.nominated_node_name is not None:
             status["nominatedNodeName"] = condition.nominated_node_name or None
+        asked_in, seen = self._history.generation, self._pods.seen(condition.namespace, condition.name)
         try:
-            await self._client.patch_pod_status(condition.namespace, condition.name, status)
+            pod = await self._client.patch_pod_status(condition.namespace, condition.name, status)
         except ApiError as error:
             if error.status != 404:
                 raise
+        else:
+            with suppress(Malformed):
+                self._history.compare(f"pod `{condition.namespace}/{condition.name}`", seen, identity(pod), asked_in)
 
 
 def conditions(type_: str, status: str, reason: str, message: str, since: str, generation: int) -> dict[str, object]:

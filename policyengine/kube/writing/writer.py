@@ -21,6 +21,7 @@ from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.leader import NotLeading
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
 from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions, second_time
@@ -88,14 +89,14 @@ class Writer:
         self._answer = answer
         self._may_bind = may_bind
         self._leads = leads
-        self._pods = informers.pods.store
+        self._pods, self._history = informers.pods.store, informers.history
         self._extenders = ExtenderAsker(extenders, client, informers.nodes.store, self._pods)
         self.queue = RequestQueue(
             clock, random, name="writes", workers=WRITES, limiter=client.limiter, on_problem=logger.warning
         )
         self._questions = RequestQueue(clock, random, name="extender_questions", workers=QUESTIONS_AT_ONCE)
         self._events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
-        self._conditions = ConditionWriter(client, clock, self.queue)
+        self._conditions = ConditionWriter(client, clock, self.queue, self._pods, self._history)
         self._under_way: Counter[str] = Counter()
         """Requests that are not answered yet, by what they do."""
 
@@ -127,7 +128,7 @@ class Writer:
             case PatchObject():
                 self._send("patch", partial(patch_object, self._client, action))
             case ReadPod():
-                self._send("read", partial(read_pod, self._client, self._pods, action))
+                self._send("read", partial(read_pod, self._client, self._pods, self._history, action))
             case AskExtenders() | AskAboutVictims():
                 self._send("ask", partial(self._extenders.ask, action), self._questions)
             case Log():
@@ -138,9 +139,10 @@ class Writer:
         self._under_way[what] += 1
 
         async def send() -> None:
+            since = self._history.generation
             outcome = await request()
             self._under_way[what] -= 1
-            self._answer(outcome)
+            self._answer(outcome if since == self._history.generation else _of_another_generation(outcome))
 
         (queue or self.queue).send(send)
 
@@ -274,8 +276,24 @@ async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> Vi
     return VictimDeleted(asked)
 
 
-async def read_pod(client: Client, seen: Store[Pod], asked: ReadPod) -> PodRead | PodDeleted | ReadPodFailed:
+def _of_another_generation(outcome: Message) -> Message:
+    """What was asked of a server that has gone back since tells nothing of what is."""
+    why = "the API server has gone back to an older copy since"
+    match outcome:
+        case BindSucceeded():
+            return BindUnknown(outcome.uid, why)
+        case PodRead() | PodDeleted():
+            return ReadPodFailed(outcome.uid if isinstance(outcome, PodDeleted) else outcome.asked.uid)
+        case ObjectPatched():
+            return ObjectPatchFailed(outcome.asked, BindFailure.OVERLOADED, why)
+    return outcome
+
+
+async def read_pod(
+    client: Client, seen: Store[Pod], history: ServerHistory, asked: ReadPod
+) -> PodRead | PodDeleted | ReadPodFailed:
     """Read a pod whose binding's outcome is open; `seen`: the pods as the watch tells of them."""
+    since, before = history.generation, seen.seen(asked.namespace, asked.name)
     try:
         pod = decode(Pod, await client.call("GET", PODS.path(asked.namespace, asked.name)))
     except ApiError as error:
@@ -286,6 +304,7 @@ async def read_pod(client: Client, seen: Store[Pod], asked: ReadPod) -> PodRead 
         return ReadPodFailed(asked.uid)
     # The watch may have told meanwhile that the pod is gone: an answer may be older than that.
     meta = pod.metadata
+    history.compare(f"pod `{asked.namespace}/{asked.name}`", before, meta, since)
     is_known = seen.uid(meta.namespace, meta.name) == meta.uid
     if meta.uid != asked.uid or (not is_known and number(meta.resource_version) <= number(seen.version)):
         return PodDeleted(asked.namespace, asked.name, asked.uid)

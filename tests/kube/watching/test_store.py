@@ -57,7 +57,7 @@ def test_a_list_older_than_what_was_seen_is_not_believed() -> None:
         seconds=30,
     )
     assert got.seen == ["a@30", "b@40"]
-    assert "older than 50" in got.problems[1]
+    assert "has version 35, and 50 was seen: it lags behind" in got.problems[1]
 
 
 def test_a_server_restored_from_a_backup_is_believed_after_a_while() -> None:

@@ -63,7 +63,7 @@ def test_a_page_strikes_out_what_is_not_missing() -> None:
     reader = Store(CONFIG_MAPS, lambda problem: None)
     reader.apply_lines([json.dumps(event("ADDED", config_map(name, 6))).encode() for name in "ab"])
     missing = reader.keys()
-    changes = reader.apply_page([msgspec.Raw(json.dumps(config_map("a", 7)).encode())], missing)
+    changes = reader.apply_page([msgspec.Raw(json.dumps(config_map("a", 7)).encode())], missing, 7)
     assert len(changes) == 1
     assert missing == {"ns/b"}
 

@@ -9,6 +9,7 @@ import pytest
 from policyengine.cluster.kinds import BY_KIND
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.policy_compiler import compile_policy
@@ -31,7 +32,9 @@ class World:
         self.api = ApiServer(self.clock)
         self._messages = MessageQueue(limit=1000)
         client = Client(MemoryTransport(self.api))
-        self.following = Informers(client, self.clock, random.Random(1), self._messages, profiles)
+        self.following = Informers(
+            client, self.clock, random.Random(1), self._messages, profiles, ServerHistory(client, self.clock)
+        )
 
     @property
     def passed(self) -> list[Message]:

@@ -3,7 +3,10 @@
 import asyncio
 import random
 
+from policyengine.cluster.kinds import PODS
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.store import Store
 from policyengine.kube.writing.events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition
@@ -22,7 +25,8 @@ def written(*messages: str, pause: float | None = None) -> list[Asked]:
 
     async def work() -> None:
         queue = RequestQueue(VirtualClock(), random.Random(1))
-        writer = ConditionWriter(Client(server), VirtualClock(), queue)
+        client, clock = Client(server), VirtualClock()
+        writer = ConditionWriter(client, clock, queue, Store(PODS, print), ServerHistory(client, clock))
 
         async def several() -> None:
             for message in messages:

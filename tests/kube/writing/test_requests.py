@@ -6,6 +6,7 @@ import pytest
 
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.writing.writer import bind, bind_outcome, patch_object, read_pod
 from policyengine.scheduler.actions import Bind, PatchObject, ReadPod
 from policyengine.scheduler.messages import (
@@ -20,7 +21,7 @@ from policyengine.scheduler.messages import (
     ReadPodFailed,
 )
 from tests.kube.scripted_server import Answer, ScriptedServer, failure
-from tests.kube.virtual_time import run
+from tests.kube.virtual_time import VirtualClock, run
 from tests.kube.writing.recorded_writes import recorded
 
 LOST, REFUSED = ConnectionFailed("lost", sent=True), ConnectionFailed("refused", sent=False)
@@ -124,8 +125,11 @@ class Seen:
     def __init__(self, knows: bool) -> None:
         self._knows = knows
 
+    def seen(self, namespace: str, name: str) -> tuple[str, int]:
+        return ("uid-p", 5) if self._knows else ("", 0)
+
     def uid(self, namespace: str, name: str) -> str:
-        return "uid-p" if self._knows else ""
+        return self.seen(namespace, name)[0]
 
 
 def pod(version: int, uid: str = "uid-p") -> Answer:
@@ -133,7 +137,13 @@ def pod(version: int, uid: str = "uid-p") -> Answer:
 
 
 def said(answer: Any, is_known: bool = True) -> Any:
-    return run(read_pod(Client(ScriptedServer(answer)), Seen(is_known), ReadPod("uid-p", "ns", "p")))  # type: ignore[arg-type]
+    async def read() -> Any:
+        client = Client(ScriptedServer(answer))
+        history = ServerHistory(client, VirtualClock())
+        found = await read_pod(client, Seen(is_known), history, ReadPod("uid-p", "ns", "p"))  # type: ignore[arg-type]
+        return found if history.generation == 0 else "went back"
+
+    return run(read())
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -149,6 +159,11 @@ def test_an_older_one_that_the_watch_knows_is_as_it_was_read() -> None:
 
 def test_an_older_one_that_the_watch_told_is_gone_is_gone() -> None:
     assert said(pod(7), is_known=False) == GONE
+
+
+def test_one_that_is_older_than_it_was_seen_before_it_was_asked_for_shows_that_the_server_has_gone_back() -> None:
+    assert said(pod(4)) == "went back"
+    assert said(pod(4, uid="another")) != "went back"
 
 
 def test_one_that_is_not_found_or_has_another_uid_is_gone() -> None:

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policyengine.cluster import kinds
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Response
 from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.store import Store
 from policyengine.kube.writing.events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.plugins.registry import default_profile
@@ -189,7 +192,8 @@ async def test_a_nomination_is_not_lost_when_the_next_condition_comes_before_it_
     await world.pod("p", "64")
     uid = (await world.get("p"))["metadata"]["uid"]
     queue = RequestQueue(world.clock, Random(1))
-    writer = ConditionWriter(Client(world.watched), world.clock, queue)
+    client = Client(world.watched)
+    writer = ConditionWriter(client, world.clock, queue, Store(kinds.PODS, print), ServerHistory(client, world.clock))
     said = PatchPodCondition(uid, "default", "p", "Unschedulable", "first", 0, "node-1")
     writer.write(said)
     writer.write(replace(said, message="second", nominated_node_name=None))

@@ -6,6 +6,7 @@ from typing import Any
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import CYCLES
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import BINDINGS, Writer
@@ -28,7 +29,7 @@ class World:
             clock,
             random.Random(1),
             self._answered,
-            informers=Informers(client, clock, random.Random(1), MessageQueue(10), ()),
+            informers=Informers(client, clock, random.Random(1), MessageQueue(10), (), ServerHistory(client, clock)),
             may_bind=lambda uid: uid not in self.withdrawn,
             leads=lambda: True,
             host="test",
