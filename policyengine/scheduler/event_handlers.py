@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster import pod_groups
-from policyengine.cluster.object_store import ClusterObject
+from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.revalidate import revalidate
@@ -83,8 +84,7 @@ def _object_changed(
 def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     """A pod was added or changed."""
     is_anew = isinstance(message, PodObserved) and message.anew
-    if is_anew and not message.pod.spec.node_name:
-        _unbind(core, message.pod.metadata.uid)
+    _unbind(core, message.pod, is_anew)
     change = core.view.add_or_update_pod(message.pod, is_anew)
     if change.new is not None and change.new is not change.old:
         _mind_nomination(core, change.old, change.new)
@@ -94,11 +94,15 @@ def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
         settle(core, decision)
 
 
-def _unbind(core: Core, uid: str) -> None:
-    """A pod that was bound is not: the server has forgotten it. It comes anew."""
-    known = core.view.pods.get(uid)
-    if known is not None and (known.state is PodState.BOUND or uid in core.confirmed):
-        _apply(core, core.view.remove_pod(uid))
+def _unbind(core: Core, pod: Pod, is_anew: bool) -> None:
+    """No pod loses its node, unless the server has forgotten the binding, be it that nobody noticed: then it comes as
+    if it were new. What is older than a binding of ours tells nothing, unless it comes anew."""
+    known = core.view.pods.get(pod.metadata.uid)
+    if known is None or pod.spec.node_name:
+        return
+    is_newer = known.state is PodState.BOUND and version_is_newer(pod.metadata.resource_version, known.resource_version)
+    if is_newer or (is_anew and (known.state is PodState.BOUND or known.uid in core.confirmed)):
+        _apply(core, core.view.remove_pod(known.uid))
 
 
 def pod_read(core: Core, message: PodRead) -> None:

@@ -120,6 +120,16 @@ class Knowledge:
             del self.unknown[uid], self.bound_to[uid]
             self.grounds.pop((uid, node), None)
 
+    def forget(self) -> None:
+        """The server has gone back: any version of what it was shown is newer, and what it sent does not hold, but for
+        what it has no answer for."""
+        for shown in (self.pods, self.nodes):
+            for key, item in shown.items():
+                shown[key] = {**item, "metadata": {**item["metadata"], "resourceVersion": "0"}}
+        for past in (self.gone, self.reads, self.grounds):
+            past.clear()
+        self.bound_to = {uid: node for uid, node in self.bound_to.items() if uid in {*self.unknown, *self.on_the_way}}
+
     def on(self, node: str) -> frozenset[str]:
         """UIDs of the pods that it has been shown on the node."""
         return frozenset(uid for uid, pod in self.pods.items() if _node(pod) == node)
@@ -149,6 +159,8 @@ class Auditor:
         self._renewed: dict[str, float] = {}
         self._asked: dict[int, float] = {}
         self._leased_at = 0.0
+        self._led = ""
+        """Who held the lease when the server went back, until somebody writes it anew: it may not know yet."""
         self._elects = False
         self._bound: dict[str, str] = {}
         """UID -> node of what was bound in our name."""
@@ -244,7 +256,7 @@ class Auditor:
     def _leads(self, call: Call) -> None:
         if not self._elects:
             return
-        holder = self.lease.get("holderIdentity")
+        holder = self._led or self.lease.get("holderIdentity")
         if holder != call.who:
             self.object_to("I5", f"{call.who} sent {call.method} {call.path} while `{holder}` held the lease")
         elif self.now >= self._renewed.get(call.who, -RENEW_DEADLINE) + RENEW_DEADLINE + INSTANT:
@@ -329,7 +341,7 @@ class Auditor:
     # ---- writes
 
     def _write(self, write: Any) -> None:
-        if write.kind == "Lease":
+        if write.kind == "Lease" and write.namespace == "kube-system":
             self._lease_written(write.after or {})
         if write.kind not in ("Pod", "Node"):
             return
@@ -356,9 +368,23 @@ class Auditor:
     def _lease_written(self, lease: Json) -> None:
         before, self.lease = self.lease, lease.get("spec", {})
         old, new = before.get("holderIdentity"), self.lease.get("holderIdentity")
-        if old and new and old != new and self.now < self._leased_at + before["leaseDurationSeconds"] - INSTANT:
+        held_until = self._leased_at + before.get("leaseDurationSeconds", 0) - INSTANT
+        if self._led and self.now < self._renewed.get(self._led, -RENEW_DEADLINE) + RENEW_DEADLINE:
+            old, held_until = self._led, self.now + INSTANT
+        if old and new and old != new and self.now < held_until:
             self.object_to("I5", f"{new} took the lease of {old} before it had run out")
-        self._leased_at = self.now
+        self._leased_at, self._led = self.now, ""
+
+    def _restored(self, details: tuple[dict[str, Json], dict[str, Json], Json]) -> None:
+        """The server has gone back to a copy: pods by UID, nodes by name, the lease."""
+        self._led, self._leased_at = str(self.lease.get("holderIdentity") or self._led), self.now
+        self.pods, self.nodes, self.lease = dict(details[0]), dict(details[1]), details[2].get("spec", {})
+        self._bound = {uid: node for uid, node in self._bound.items() if _node(self.pods.get(uid)) == node}
+        self._held.clear()
+        for known in self._known.values():
+            known.forget()
+        for table in (self._refused, self._mates, self._not_before):
+            table.clear()
 
     def _stopped(self, seconds: float) -> None:
         """Everything stood still: what was shown right before is read after it."""

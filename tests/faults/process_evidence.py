@@ -36,6 +36,7 @@ class Write:
 
     kind: str
     name: str
+    namespace: str
     version: int
     at: float
     """When it was seen, in seconds since the epoch; of a lease, when it was renewed."""
@@ -79,7 +80,7 @@ class Bystander:
             return  # a list, after a watch broke
         after = None if what == "DELETED" else item
         at = _renewed(item) if kind == "Lease" else time.time()
-        self.writes.append(Write(kind, key[1], version, at, before, after))
+        self.writes.append(Write(kind, key[1], item["metadata"].get("namespace", ""), version, at, before, after))
         self._last[key] = item
         if kind == "Pod":
             self.pods[key[1]] = item

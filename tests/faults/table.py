@@ -6,11 +6,18 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from tests.faults import test_bindings, test_clusters, test_policies, test_processes, test_watches
+from tests.faults import test_bindings, test_clusters, test_policies, test_processes, test_restored, test_watches
 from tests.faults.defence import Row
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
-MODULES: tuple[ModuleType, ...] = (test_watches, test_bindings, test_clusters, test_processes, test_policies)
+MODULES: tuple[ModuleType, ...] = (
+    test_watches,
+    test_bindings,
+    test_clusters,
+    test_processes,
+    test_policies,
+    test_restored,
+)
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 HEAD = (
     "| # | fault | what must happen | the defence | taken out | broken then | test |\n|---|---|---|---|---|---|---|\n"
@@ -56,6 +63,10 @@ FAULTS = {
     28: ("extender slow, oversized, naming unknown nodes", "bounded, fails as configured"),
     29: ("the event that would free a pod arrives during its attempt", "tried again; a periodic flush besides"),
     30: ("incremental answer against a full recomputation", "equal to a full recomputation"),
+    31: (
+        "etcd restored from an older copy: versions go back, deleted pods return, new ones vanish",
+        "noticed on every path, listed anew, nothing decided until then, correct within 5 s of the server's return",
+    ),
 }
 """By number: the fault, and what must happen."""
 

@@ -18,12 +18,12 @@ BLOCK = 5
 STARTS = (*range(0, 240, BLOCK), *range(mixed.NEWEST, mixed.NEWEST + 60, BLOCK))
 
 
-WITHOUT_A_SCENE = range(31, 40)
+WITHOUT_A_SCENE = range(32, 40)
 """Faults that the list has since; a number leaves this range when its scene is written."""
 
 
-def test_each_fault_has_one_test_or_is_known_to_have_none() -> None:
-    assert [row.number for row in table.rows()] == sorted(table.FAULTS)
+def test_each_fault_has_a_test_or_is_known_to_have_none() -> None:
+    assert list(dict.fromkeys(row.number for row in table.rows())) == sorted(table.FAULTS)
     lines = shared("faults.md").read_text(encoding="utf-8").splitlines()
     listed = {
         int(cells[1]): cells[2].strip()

@@ -12,9 +12,10 @@ What holds here:
    said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
-6. Before a watch is resumed the server is asked whether it has come as far: it would accept the watch and be silent.
-   Where it has gone back (`ServerHistory`), whoever finds that out, the session ends, and the next one replaces what is
-   known.
+6. A server that nobody reached is listed when it is back: it may have been restored from a copy, and have come further
+   since than what was seen. Before a watch the server is asked whether it has come as far: it would accept the watch
+   and be silent. Where it has gone back (`ServerHistory`), whoever finds that out, the session ends, and the next one
+   replaces what is known.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ ABSENT_FOR = 30.0
 
 class _Expired(Exception):
     """The server no longer has the version we hold: list again."""
+
+
+class _WentBack(Exception):
+    """What is known, and what was asked for by it, belongs to a generation of the server that is over."""
 
 
 class Reflector(Generic[T]):
@@ -135,8 +140,9 @@ class Reflector(Generic[T]):
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
                 await self._rest(self._relists.delay())
-            except WentBack as error:
-                self._history.went_back(str(error), self._believes)
+            except (WentBack, _WentBack) as error:
+                if isinstance(error, WentBack):
+                    self._history.went_back(str(error), self._believes)
                 await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if self._is_absent(error):
@@ -175,14 +181,11 @@ class Reflector(Generic[T]):
             async for batch in listed:
                 yield batch
         self._note_listed(waiting)
-        is_resumed = False
         while not self._waiting:
             self._end_with_generation()
             started, version = self._clock.monotonic(), self.store.version
             try:
-                if is_resumed:
-                    await self._ask_whether_it_came_as_far()
-                is_resumed = True
+                await self._ask_whether_it_came_as_far()
                 async with aclosing(self._request()) as request:
                     async for batch in request:
                         yield batch
@@ -194,6 +197,9 @@ class Reflector(Generic[T]):
                     raise _Expired(error.message) from error
                 if self._is_absent(error):
                     raise
+                if isinstance(error, ConnectionFailed) and not error.sent:
+                    await self._pause(error, "watch")
+                    raise _Expired("the server was away") from error
                 if self.store.version != version:
                     self._backoff.reset()  # it worked: whoever cuts connections now and then does not slow us down
                 await self._pause(error, "watch")
@@ -235,9 +241,9 @@ class Reflector(Generic[T]):
         return page
 
     def _end_with_generation(self) -> None:
-        """Raise where what is known, and what was asked for by it, belongs to a generation that is over."""
+        """Raise `_WentBack` where that is due."""
         if self._believes != self._history.generation:
-            raise _Expired("the server has gone back")
+            raise _WentBack
 
     async def _refuse_older(self, version: str) -> None:
         """A list older than what was seen comes from a server that has gone back, if all it says is older; else from
@@ -252,7 +258,7 @@ class Reflector(Generic[T]):
         raise ApiError(504, "Timeout", f"{why}: it lags behind")
 
     async def _ask_whether_it_came_as_far(self) -> None:
-        """Return if the server has what was seen. Raises `WentBack`, `_Expired`."""
+        """Return if the server has what was seen. Raises `WentBack`."""
         seen = number(self.store.version)
         reached = await self._history.look()
         self._end_with_generation()

@@ -89,7 +89,7 @@ class Store(Generic[T]):
         self.version = ""
         """The newest resourceVersion seen, from which a watch resumes; empty before the first list."""
         self.since = 0
-        """The version from which the open watch was asked for: it shows nothing that is older."""
+        """The version from which the open watch was asked for, or went on: it shows nothing that is older."""
         self.anew = False
         """Whether what is observed replaces what was known before, whichever version that had."""
         self.texts: dict[str, bytes] | None = None
@@ -183,6 +183,8 @@ class Store(Generic[T]):
         if event.type not in ("DELETED", "BOOKMARK"):
             raise Malformed(f"a watch event of type `{event.type}`")
         meta = identity(event.object)
+        if event.type == "BOOKMARK":
+            self.since = number(self.version)  # it comes after all that was told before
         self._advance(meta.resource_version)
         return self._forget(meta) if event.type == "DELETED" else None
 

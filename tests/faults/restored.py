@@ -1,0 +1,83 @@
+"""A server that is restored from an older copy: `copy_of` takes one, `restore` goes back to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from policyengine.kube.leader import LeaseSettings
+from policyengine.simulator.api_server.faults import effects as effects
+from policyengine.simulator.api_server.store import Entry
+from tests.faults.world import Replica, World
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What etcd held: (group, plural) -> key -> object, at a revision."""
+
+    entries: dict[tuple[str, str], dict[str, Entry]]
+    revision: int
+
+    def objects(self, group: str, plural: str) -> list[Json]:
+        return [entry.object() for entry in self.entries.get((group, plural), {}).values()]
+
+    @property
+    def lease(self) -> Json:
+        """The schedulers' own."""
+        leases = self.objects("coordination.k8s.io", "leases")
+        return next((one for one in leases if one["metadata"]["name"] == LeaseSettings().name), {})
+
+
+def copy_of(world: World) -> Copy:
+    """The server as it is."""
+    store = world.api.store
+    return Copy({one.key: dict(one.entries) for one in store.collections()}, store.revision)
+
+
+def restore(world: World, copy: Copy, seconds: float = 0.0, ends_watches: bool = True) -> None:
+    """The server is away for `seconds` and comes back as it was. Watches end, unless a proxy keeps them open."""
+    store = world.api.store
+    if seconds:
+        world.faults.add(effects.Drop(reached=False), times=None, seconds=seconds)
+    if ends_watches:
+        world.api.end_watches()
+    for collection in store.collections():
+        collection.entries = dict(copy.entries.get(collection.key, {}))
+        collection._order = sorted(collection.entries)
+        collection.changes.clear()
+        collection.oldest = copy.revision
+    store.revision = copy.revision
+    pods = {item["metadata"]["uid"]: item for item in copy.objects("", "pods")}
+    nodes = {item["metadata"]["name"]: item for item in copy.objects("", "nodes")}
+    world.put("restored", (pods, nodes, copy.lease))
+
+
+def knows_what_there_is(world: World, replica: Replica) -> bool:
+    """Whether the replica's cache equals a fresh list."""
+    copy, cache = copy_of(world), replica.cache()
+    pods = {item["metadata"]["uid"]: item["spec"].get("nodeName", "") for item in copy.objects("", "pods")}
+    return bool(
+        cache["pods"] == pods and set(cache["nodes"]) == {one["metadata"]["name"] for one in copy.objects("", "nodes")}
+    )
+
+
+async def soon_right(world: World, seconds: float = 5.0) -> None:
+    """So long after the server's return every replica's cache equals a fresh list, and all pods are placed that fit."""
+    await asyncio.sleep(seconds)
+    for replica in world.replicas:
+        holds = knows_what_there_is(world, replica)
+        world.put("found", ("I7", holds, f"{replica.name} knows what there is {seconds:g} s after the server's return"))
+
+
+async def others_write(world: World, count: int) -> None:
+    """The server's version grows, and nothing that is watched here changes."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    lease = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "node"}, "spec": {}}
+    await world.call("POST", path, lease)
+    for number in range(count):
+        await world.call(
+            "PATCH", f"{path}/node", {"spec": {"leaseTransitions": number}}, "application/merge-patch+json"
+        )
