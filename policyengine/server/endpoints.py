@@ -176,7 +176,12 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         return "the lease was not renewed in time" if lost else ""
 
     def caches() -> str:
-        return "" if scheduler.runner.synced.is_set() else "the first lists are not in"
+        if scheduler.runner.synced.is_set():
+            return ""
+        behind = ", ".join(scheduler.history.behind)
+        if behind:
+            return f"the API server has gone back to an older copy, and what was known counts no more: {behind}"
+        return "the first lists are not in"
 
     def policies() -> str:
         return "" if scheduler.reloader.settled.is_set() else "the policies were not read yet"

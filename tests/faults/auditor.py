@@ -377,8 +377,11 @@ class Auditor:
 
     def _restored(self, details: tuple[dict[str, Json], dict[str, Json], Json]) -> None:
         """The server has gone back to a copy: pods by UID, nodes by name, the lease."""
-        self._led, self._leased_at = str(self.lease.get("holderIdentity") or self._led), self.now
-        self.pods, self.nodes, self.lease = dict(details[0]), dict(details[1]), details[2].get("spec", {})
+        before, self.lease = self.lease, details[2].get("spec", {})
+        self._led = str(before.get("holderIdentity") or self._led)
+        if before != self.lease:
+            self._leased_at = self.now
+        self.pods, self.nodes = dict(details[0]), dict(details[1])
         self._bound = {uid: node for uid, node in self._bound.items() if _node(self.pods.get(uid)) == node}
         self._held.clear()
         for known in self._known.values():

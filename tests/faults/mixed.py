@@ -12,6 +12,7 @@ from typing import Any
 
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
+from tests.faults.restored import Copy, copy_of, others_write, restore
 from tests.faults.world import MAPS, MERGE, NODES, PODS, World, binding, drain, kubelets, meanwhile, play, pod
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding"}
@@ -62,7 +63,7 @@ FAULTS: tuple[tuple[dict[str, Any], Effects], ...] = (
 )
 
 
-NEWER, NEWEST = 30_000, 40_000
+NEWER, NEWEST, RESTORED = 30_000, 40_000, 50_000
 """From these seeds on worlds have what was thought of later; those before stay what they were."""
 
 
@@ -74,7 +75,8 @@ class Mixed:
         self.random = Random(world.seed)
         self.made = 0
         self.names: list[str] = []
-        self.is_full_of_gangs = world.seed >= NEWEST and world.seed % 2 == 1
+        self.is_full_of_gangs = RESTORED > world.seed >= NEWEST and world.seed % 2 == 1
+        self.copies: list[Copy] = []
 
     async def play(self) -> None:
         world, random = self.world, self.random
@@ -103,6 +105,8 @@ class Mixed:
         newer = [self.a_late_binding] if self.world.seed >= NEWER else []
         if self.is_full_of_gangs:
             return [self.a_drain, self.a_drain, self.a_fault, self.trouble_with_bindings, self.a_crash]
+        if self.world.seed >= RESTORED:
+            return [*often, *seldom, self.a_crash, *newer, self.a_copy, self.a_copy, self.a_restored_copy]
         if self.world.seed >= NEWEST:
             gangs = [self.a_gang, self.a_gang, self.a_drain, self.a_drain, self.trouble_with_bindings]
             return [*gangs, *gangs, *often, *seldom, self.a_crash, *newer]
@@ -216,6 +220,20 @@ class Mixed:
 
     async def history(self) -> None:
         self.world.api.restart(self.random.choice((0.0, 2.0, 20.0)), forget=self.random.random() < 0.5)
+
+    async def a_copy(self) -> None:
+        self.copies.append(copy_of(self.world))
+
+    async def a_restored_copy(self) -> None:
+        """Pods, leases and policies are what they were, and the server is back at once or after a while. Where it was
+        seen to be away it may have come further than what was seen; where there is a lease, watches may stay open."""
+        if not self.copies:
+            return
+        copy, seconds = self.random.choice(self.copies[-3:]), self.random.choice((0.0, 0.5, 3.0, 20.0))
+        restore(self.world, copy, seconds, ends_watches=not self.world.elects or self.random.random() < 0.8)
+        self.copies = [one for one in self.copies if one.revision <= copy.revision]
+        if seconds >= 3 and self.random.random() < 0.3:
+            await others_write(self.world, 40)
 
     async def a_crash(self) -> None:
         """A process ends, is stopped for a while, or is cut off; a new one takes its place."""

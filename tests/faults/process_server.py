@@ -11,6 +11,7 @@ import asyncio
 import gc
 import importlib
 import json
+import secrets
 import sys
 from io import RawIOBase
 from pathlib import Path
@@ -69,7 +70,9 @@ def main(port: int, journal: Path, names: list[str]) -> None:
     # The first custom resource loads it, which takes seconds beside `cyclonedx-bom`: longer than leases here last.
     importlib.import_module("jsonschema")
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])  # a pod of 3,000 containers is 50,000 objects, all freed
-    api = ApiServer(SystemClock(), tokens={f"{name}-token": User(name, ADMIN.groups) for name in names})
+    # Nothing is called as in the life before: a server that went back makes other objects than it made then.
+    tokens = {f"{name}-token": User(name, ADMIN.groups) for name in names}
+    api = ApiServer(SystemClock(), secrets.randbits(64), tokens=tokens)
     if journal.exists():
         restore(api, journal.read_text().splitlines())
     with journal.open("ab", buffering=0) as file:

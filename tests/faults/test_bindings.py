@@ -231,7 +231,7 @@ async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World)
     "I8",
     defence="every reader and writer waits longer each time, spread by chance (`kube/http/rate_limit.py`)",
     taken_out="everybody tries again at once",
-    without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0: 0.05),
+    without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0, at_most=0.0: 0.05),
 )
 async def test_14_a_burst_of_errors_and_a_restart(world: World) -> None:
     await world.starts_with(n1="2")

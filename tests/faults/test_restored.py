@@ -42,7 +42,7 @@ async def comes_back(world: World, copy: Any, seconds: float = 2.0, **how: Any) 
 
 
 def resuming_blindly(patch: pytest.MonkeyPatch) -> None:
-    async def as_it_is(self: Any) -> None: ...
+    async def as_it_is(self: Any, since: float) -> None: ...
 
     patch.setattr(Reflector, "_ask_whether_it_came_as_far", as_it_is)
 

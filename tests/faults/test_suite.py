@@ -15,7 +15,11 @@ from tests.shared_facts import shared
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 BLOCK = 5
-STARTS = (*range(0, 240, BLOCK), *range(mixed.NEWEST, mixed.NEWEST + 60, BLOCK))
+STARTS = (
+    *range(0, 240, BLOCK),
+    *range(mixed.NEWEST, mixed.NEWEST + 60, BLOCK),
+    *range(mixed.RESTORED, mixed.RESTORED + 60, BLOCK),
+)
 
 
 WITHOUT_A_SCENE = range(32, 40)

@@ -21,16 +21,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from math import inf
 from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import NAMESPACES
 from policyengine.cluster.objects import ObjectMeta
-from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.watching.store import Meta, identity, number
 
 logger = logging.getLogger(__name__)
 
+HOLDS_FOR = 2.0
+"""Seconds for which an answer of where the server is, or that none came, is told to others."""
 _THE_NAMESPACE = "metadata.name=kube-system"
 
 
@@ -59,8 +62,9 @@ class ServerHistory:
         self._cluster = ""
         """UID of the namespace kube-system; empty before it was seen."""
         self._asks = asyncio.Lock()
-        self._asked_at, self._version = -1.0, 0
-        """When the last look began, on the monotonic clock, and what it found."""
+        self._asked_at, self._found = -inf, 0
+        """When the last look began, on the monotonic clock, and what it found, or why it found nothing."""
+        self._failure: ApiError | ConnectionFailed | None = None
         self._news = asyncio.Event()
 
     @property
@@ -85,14 +89,21 @@ class ServerHistory:
         if uid == now.uid and 0 < number(now.resource_version) < version:
             self.went_back(f"{what} has version {now.resource_version}, and had {version}", since)
 
-    async def look(self) -> int:
-        """The version the server has reached; 0 where it does not say, or may not be asked. Many who ask at once are
-        told by one answer. Raises `ApiError`, `ConnectionFailed`."""
-        asked_at = self._clock.monotonic()
+    async def look(self, since: float) -> int:
+        """The version the server has reached at some time after `since`, in seconds on the monotonic clock; 0 where it
+        does not say, or may not be asked. One answer is told to many. Raises `ApiError`, `ConnectionFailed`."""
         async with self._asks:
-            if self._asked_at < asked_at:
-                self._asked_at, self._version = self._clock.monotonic(), await self._look()
-            return self._version
+            now = self._clock.monotonic()
+            is_known = self._failure is not None or self._asked_at >= since
+            if not is_known or now - self._asked_at >= HOLDS_FOR:
+                self._asked_at, self._failure = now, None
+                try:
+                    self._found = await self._look()
+                except (ApiError, ConnectionFailed) as error:
+                    self._failure = error
+            if self._failure is not None:
+                raise self._failure
+            return self._found
 
     async def _look(self) -> int:
         since = self.generation

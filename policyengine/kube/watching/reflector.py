@@ -24,6 +24,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from http import HTTPStatus
+from math import inf
 from random import Random
 from typing import Any, Generic
 
@@ -177,22 +178,26 @@ class Reflector(Generic[T]):
     async def _session(self, waiting: list[asyncio.Event]) -> AsyncGenerator[list[Change[T]], None]:
         """One list, then watches for as long as the server can continue from what was seen, and nobody waits for a
         list."""
+        before = -inf  # the list has shown where the server is; which cluster that is may have been asked by another
         async with aclosing(self._list()) as listed:
             async for batch in listed:
                 yield batch
         self._note_listed(waiting)
         while not self._waiting:
             self._end_with_generation()
-            started, version = self._clock.monotonic(), self.store.version
+            version = self.store.version
             try:
-                await self._ask_whether_it_came_as_far()
+                await self._ask_whether_it_came_as_far(before)
+                started = self._clock.monotonic()
                 async with aclosing(self._request()) as request:
                     async for batch in request:
                         yield batch
                 self._end_with_generation()
-                if self._clock.monotonic() - started < QUICK_WATCH and self.store.version == version:
+                before = self._clock.monotonic()
+                if before - started < QUICK_WATCH and self.store.version == version:
                     await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
+                before = self._clock.monotonic()
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
                 if self._is_absent(error):
@@ -252,15 +257,15 @@ class Reflector(Generic[T]):
         if not 0 < number(version) < number(seen):
             return
         why = f"the list of {self.resource.plural} has version {version}, and {seen} was seen"
-        reached = await self._history.look()
+        reached = await self._history.look(self._clock.monotonic())
         if 0 < reached < number(seen) or self._clock.monotonic() - self._fresh_at >= REWIND_AFTER:
             raise WentBack(why)
         raise ApiError(504, "Timeout", f"{why}: it lags behind")
 
-    async def _ask_whether_it_came_as_far(self) -> None:
-        """Return if the server has what was seen. Raises `WentBack`."""
+    async def _ask_whether_it_came_as_far(self, since: float) -> None:
+        """Return if the server has what was seen; `since`: when the last watch ended. Raises `WentBack`."""
         seen = number(self.store.version)
-        reached = await self._history.look()
+        reached = await self._history.look(since)
         self._end_with_generation()
         if 0 < reached < seen:
             page = await self._client.list_page(self.resource, *self._scope, limit=1)

@@ -24,6 +24,7 @@ from policyengine.cluster.kinds import FINISHED_PODS, NODES, PODS, WATCHED, Kind
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import kinds_read
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
@@ -90,14 +91,16 @@ class WatchedCluster(ExtenderCluster):
         """Set once every first list is in."""
         kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
         resources: list[Kind[Any]] = [NODES, PODS, *(WATCHED[kind] for kind in sorted(kinds))]
+        self._history = ServerHistory(client, clock)
         self._reflectors: list[Reflector[Any]] = [
-            Reflector(client, resource, clock, random, on_problem=on_problem) for resource in resources
+            Reflector(client, resource, clock, random, history=self._history, on_problem=on_problem)
+            for resource in resources
         ]
 
     @property
     def is_ready(self) -> bool:
-        """Whether every first list is in."""
-        return self.synced.is_set()
+        """Whether every list is in, and none is of a server that has gone back since."""
+        return self.synced.is_set() and not self._history.behind
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -118,11 +121,11 @@ class WatchedCluster(ExtenderCluster):
         view.now = self._clock.now()
         if isinstance(change, Observed):
             if kind == NODES.kind:
-                view.add_or_update_node(change.object)
+                view.add_or_update_node(change.object, change.anew)
             elif kind in (PODS.kind, FINISHED_PODS.kind):
-                view.add_or_update_pod(change.object)
+                view.add_or_update_pod(change.object, change.anew)
             else:
-                view.set_object(kind, change.object)
+                view.set_object(kind, change.object, change.anew)
                 view.regroup(kind, change.object.metadata.key)
         elif kind == NODES.kind:
             view.remove_node(change.name)

@@ -98,6 +98,7 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
     metrics.leader.read([((), float(elector is None or elector.holds()))])
     metrics.message_queue.read([((), float(runner.backlog))])
     metrics.goroutines.read([(("binding",), float(runner.bindings_outstanding))])
+    metrics.restorations.values[()] = float(scheduler.history.generation)
     now = clock.monotonic()
     metrics.watch_failing.read(
         ((reflector.resource.plural,), 0.0 if reflector.failing_since is None else now - reflector.failing_since)

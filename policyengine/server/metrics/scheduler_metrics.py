@@ -301,6 +301,10 @@ class SchedulerMetrics:
         "Seconds for which neither a list nor a watch has succeeded, by resource.",
         "resource",
     )
+    restorations: Counter = _counter(
+        "policyengine_server_restorations_total",
+        "How often the API server was found to have gone back to an older copy, or to be another cluster's.",
+    )
     extender_requests: Counter = _counter(
         "policyengine_extender_client_requests_total",
         "Requests to extenders, by the extender, its verb and the result: ok, error, ignored.",

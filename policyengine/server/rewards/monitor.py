@@ -21,6 +21,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import NODES, Kind
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
 from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, dump, load
@@ -70,9 +71,10 @@ class Monitor:
         self._saved = ""
         self._nodes: dict[str, Mapping[str, str]] = {}
         """Node -> its annotations under our prefix, as last seen or written."""
-        self._pods = Reflector(client, PODS, clock, random, on_problem=on_problem)
-        self._followed = Reflector(client, NODES, clock, random, on_problem=on_problem)
-        self._events = Reflector(client, EVENTS, clock, random, on_problem=on_problem)
+        history = ServerHistory(client, clock)
+        self._pods = Reflector(client, PODS, clock, random, history=history, on_problem=on_problem)
+        self._followed = Reflector(client, NODES, clock, random, history=history, on_problem=on_problem)
+        self._events = Reflector(client, EVENTS, clock, random, history=history, on_problem=on_problem)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Learn until `stop` is set. Raises `StoreError` where the state cannot be read at the start."""
