@@ -341,7 +341,7 @@ class Auditor:
     # ---- writes
 
     def _write(self, write: Any) -> None:
-        if write.kind == "Lease" and write.namespace == "kube-system":
+        if write.kind == "Lease":
             self._lease_written(write.after or {})
         if write.kind not in ("Pod", "Node"):
             return

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -39,8 +38,6 @@ SHORT = (
     *("--leader-elect-renew-deadline", f"{RENEW:g}s"),
     *("--leader-elect-retry-period", f"{RETRY:g}s"),
 )
-WITHIN = 5.0
-"""Seconds after the return of a server that went back, in which all is right again."""
 SERVES = "ours"
 POLICY = f'policy "main" {{ scheduler "{SERVES}" }}'
 PATIENT = 60.0
@@ -49,24 +46,16 @@ PATIENT = 60.0
 Json = dict[str, Any]
 
 
-def free_port() -> int:
-    """Of this machine, and free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Embedded:
     """The embedded server over its journal; `binders`: by its own record, pod -> who bound it."""
 
     def __init__(self, folder: Path) -> None:
-        self._port = free_port()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
         self._journal = folder / "journal"
         names = (ADMIN, *REPLICAS)
-        self._copy = b""
-        self._bound_before: dict[str, str] = {}
-        """By bindings that the server has forgotten."""
         command = ("-m", "tests.faults.process_server", str(self._port), str(self._journal), *names)
         self._daemon = Daemon(folder / "server.log", Path(sys.executable), *command)
 
@@ -83,19 +72,9 @@ class Embedded:
             assert self._daemon.running, self._daemon.last_line()
             await asyncio.sleep(0.02)
 
-    async def copy(self) -> None:
-        """Take one of all it holds."""
-        self._copy = self._journal.read_bytes()
-
-    async def go_back(self) -> None:
-        """Put the copy in its place; it does not run."""
-        self._bound_before = self.binders()
-        self._journal.write_bytes(self._copy)
-
     def binders(self) -> dict[str, str]:
         lines = map(json.loads, self._journal.read_text().splitlines())
-        binders = {one["object"]["metadata"]["name"]: one["user"] for one in lines if one["subresource"] == "binding"}
-        return self._bound_before | binders
+        return {line["object"]["metadata"]["name"]: line["user"] for line in lines if line["subresource"] == "binding"}
 
 
 class Real:
@@ -106,9 +85,6 @@ class Real:
         self.etcd = server.etcd
         self._server = server
         self._audit_log = audit_log
-        flag = next(one for one in server.etcd._command if one.startswith("--data-dir="))
-        self._files = Path(flag.partition("=")[2])
-        self._copy = self._files.with_name("etcd-copy")
 
     async def kill(self) -> None:
         await self._server.apiserver.kill()
@@ -116,21 +92,6 @@ class Real:
     async def start(self) -> None:
         await self._server.apiserver.start()
         await self._server.ready()
-
-    async def copy(self) -> None:
-        """Take one of etcd's files, which stands still for that."""
-        await self.etcd.kill()
-        shutil.rmtree(self._copy, ignore_errors=True)
-        shutil.copytree(self._files, self._copy)
-        await self.etcd.start()
-        await self._server.ready()
-
-    async def go_back(self) -> None:
-        """Put the copy in the place of etcd's files; kube-apiserver does not run."""
-        await self.etcd.kill()
-        shutil.rmtree(self._files)
-        shutil.copytree(self._copy, self._files)
-        await self.etcd.start()
 
     def binders(self) -> dict[str, str]:
         requests: dict[str, Json] = {}

@@ -74,10 +74,7 @@ async def soon_right(world: World, seconds: float = 5.0) -> None:
 
 async def others_write(world: World, count: int) -> None:
     """The server's version grows, and nothing that is watched here changes."""
-    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-    lease = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "node"}, "spec": {}}
-    await world.call("POST", path, lease)
+    path = "/api/v1/namespaces/default/configmaps"
+    await world.call("POST", path, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "busy"}})
     for number in range(count):
-        await world.call(
-            "PATCH", f"{path}/node", {"spec": {"leaseTransitions": number}}, "application/merge-patch+json"
-        )
+        await world.call("PATCH", f"{path}/busy", {"data": {"a": str(number)}}, MERGE)
