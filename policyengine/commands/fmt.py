@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from policyengine.commands.options import is_coloured, output_option, stdin_name_option
-from policyengine.commands.policy_files import standard_input
+from policyengine.commands.policy_files import MANIFESTS, standard_input
 from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
@@ -64,6 +64,9 @@ class _Formatted:
 
     def run(self, check: bool, diff: bool, told: bool) -> int:
         """The exit code it asks for. `told`: whether what changes is told, line by line."""
+        if self.path.suffix in MANIFESTS:
+            click.echo(f"error: `{escaped(self.name)}` is a manifest; fmt writes policy files", err=True)
+            return 2
         try:
             source = standard_input(self.name) if self.is_stdin else read_source(self.path)
         except SourceError as error:

@@ -96,3 +96,10 @@ def test_json_tells_of_each_file_whether_it_changes(policy: Path) -> None:
         found = run(*arguments, "-o", "json", policy)
         assert json.loads(found.stdout) == [{"file": str(policy), "changed": changed}]
     assert run("-o", "json", "--diff", policy).exit_code == 2
+
+
+def test_a_manifest_is_no_policy_file(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: ConfigMap\n")
+    found = run(tmp_path / "a.yaml")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "is a manifest; fmt writes policy files" in found.stderr

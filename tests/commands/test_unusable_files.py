@@ -110,7 +110,7 @@ def test_a_name_longer_than_any_file_has_is_refused(reader: str, tmp_path: Path)
 
 
 DIGITS = "9" * 6000
-SCENARIO = "nodes: [{name: n, count: %s, cpu: 4, memory: 8Gi}]\npods: [{name: p, count: 1, cpu: 1, memory: 1Gi}]\n"
+SCENARIO = "nodes: [{name: n, count: %s}]\npods: [{name: p, count: 1}]\n"
 DUMP = '{"nodes": [{"metadata": {"name": "n", "generation": %s}}]}'
 BURST = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\nclientConnection: {burst: %s}\n"
 

@@ -101,6 +101,7 @@ def read(text: str, name: str, flags: Mapping[str, Mapping[str, Any]] | None = N
         found = list(_contradictions(effective))
         if not found:
             return Configuration(effective, laid)
+    found.sort(key=lambda one: document.line_column(one[0]))
     raise ConfigurationError("\n".join(f"{name}: {document.wrong(place, told)}" for place, told in found))
 
 
