@@ -234,19 +234,15 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
             trial.advance_to(due)
         elif goes < end:
             trial.advance_to(goes)
-            _goes(trial, heappop(leaving)[1])
+            while leaving and leaving[0][0] <= goes:
+                pod = trial.cluster.pods[heappop(leaving)[1]].metadata
+                trial.see(PodDeleted(pod.namespace, pod.name, pod.uid))
+            trial.settle()
             tried.clear()
         else:
             break
     if any(trial.state.place(uid) == "held" for uid in waiting):
         trial.advance(_HELD_TOLD)
-
-
-def _goes(trial: Trial, uid: str) -> None:
-    """The pod's grace is over."""
-    pod = trial.cluster.pods[uid].metadata
-    trial.see(PodDeleted(pod.namespace, pod.name, pod.uid))
-    trial.settle()
 
 
 def _moves(place: str) -> bool:

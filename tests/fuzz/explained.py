@@ -197,8 +197,10 @@ class Scene:
         if node:
             return f"{told.pod}: told {told.what.value} {told.message}, and is on {node}"
         place = state.place(item["metadata"]["uid"])
+        lines = {line.what for line in state.timeline(item["metadata"]["uid"])}
         said = {
-            Fate.WAITING: place == "waiting at permit",
+            # A permit, or a gang, may have it wait and then refuse it, again and again.
+            Fate.WAITING: place == "waiting at permit" or bool(lines & {"waiting", "reserved"}),
             Fate.UNSERVED: place == "unserved",
             Fate.GATED: place == "gated",
             Fate.HELD: place == "held" and _message(item) == told.message,
