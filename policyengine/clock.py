@@ -4,7 +4,6 @@ The scheduler core (`language` to `scheduler`) never reads a clock; it is handed
 and `server` take a `Clock`, so that the same code runs on wall time and on a seeded loop's virtual time.
 """
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -36,6 +35,8 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""
+        import asyncio  # commands that only ask for the time do without it
+
         await asyncio.sleep(seconds)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,6 +102,8 @@ def from_server(server: Server, given: Sequence[Profile] | None) -> ExplainedClu
     Raises:
         Unreachable, AccessDenied: it does not answer, or refuses us.
     """
+    import asyncio
+
     return asyncio.run(_listed(server, given))
 
 

@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from policyengine.commands.options import UnusableInput
+from policyengine.commands.plugin_packages import GROUP, packages_bring_plugins
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.plugin_entry import PluginEntry
 from policyengine.plugins.registry import IN_TREE
 
-GROUP = "policyengine.plugins"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """Those of a group that packages bring."""
+    if not packages_bring_plugins():
+        return ()
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)
 
 
 @cache

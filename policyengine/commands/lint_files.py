@@ -7,7 +7,6 @@ file counts, looked for in the folder of the policy and then upwards; in one fol
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine import regular_file
+from policyengine.commands.plugin_packages import packages_bring_plugins
 from policyengine.compiler.front import Checked, Parsed, checked_trees
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
@@ -71,9 +71,6 @@ def _section(place: Path, section: tuple[str, ...]) -> Mapping[str, object] | No
     if not isinstance(table, Mapping):
         raise SettingsError(f"`{place}`: `{'.'.join(section)}` is a table")
     return table
-
-
-_GROUP = b"policyengine.plugins"
 
 
 class Linted(Struct, frozen=True):
@@ -219,22 +216,6 @@ def known_plugins() -> Plugins:
     from policyengine.compiler.assemble import plugin_facts as facts_of
 
     return facts_of(installed_registry())
-
-
-def packages_bring_plugins() -> bool:
-    """Whether the entry points of a package on the path name the group of plugins.
-
-    `importlib.metadata` knows it, and takes longer to import than a policy to lint: it is asked for the plugins only.
-    """
-    files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
-    return any(map(_names_the_group, files))
-
-
-def _names_the_group(file: Path) -> bool:
-    try:
-        return _GROUP in file.read_bytes()
-    except OSError:
-        return False  # nor would `importlib.metadata` read it
 
 
 def _named(texts: Iterable[PolicyText]) -> Iterator[Source]:
