@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from math import log2
 from typing import Final
@@ -109,7 +110,7 @@ def more(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
         least = -(-short // each)
         for count in dict.fromkeys((least, least + 1, -(-(short + before) // each))):
             if count <= MOST:
-                yield _added(attempt, like, count, 1.9 + 0.1 * log2(count) + place)
+                yield _added(attempt, what_if, like, count, 1.9 + 0.1 * log2(count) + place)
 
 
 def _short(attempt: Attempt, what_if: WhatIf) -> int:
@@ -130,11 +131,13 @@ def _before(attempt: Attempt, what_if: WhatIf) -> int:
     return sum(not one.node_name and one.uid != pod.uid and (-one.priority, one.created_at) <= mine for one in pods)
 
 
-def _added(attempt: Attempt, like: Node, count: int, cost: float) -> Attempt:
+def _added(attempt: Attempt, what_if: WhatIf, like: Node, count: int, cost: float) -> Attempt:
     name = like.metadata.name
     text = f"add a node like {name}" if count == 1 else f"add {count} nodes like {name}"
     change = Change("node", "", text, cost, {"like": name, "count": count})
-    return attempt.with_nodes(change, [_another(like, f"{name}-more-{number + 1}") for number in range(count)])
+    free = (f"{name}-more-{number}" for number in itertools.count(1))
+    names = (one for one in free if one not in what_if.view.nodes.row_of and one not in attempt.nodes)
+    return attempt.with_nodes(change, [_another(like, one) for one in itertools.islice(names, count)])
 
 
 def _another(like: Node, name: str) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Final
@@ -61,12 +62,14 @@ def whole(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     if 0 < count <= MADE:
         text = f"add {count} member{'s' * (count > 1)} like {pod.key} to its gang"
         size = len(view.scheduling.members(pod)) + count
+        taken = {other.key for other in view.pods.values()}
+        names = (f"{pod.name}-more-{number}" for number in itertools.count(1))
+        free = (name for name in names if f"{pod.namespace}/{name}" not in taken)
         change = Change("members", "", text, 1.2, {"like": pod.key, "count": count}, _scaled(view, pod, size))
-        yield attempt.with_objects(change, "Pod", [_member(pod, number + 1) for number in range(count)])
+        yield attempt.with_objects(change, "Pod", [_member(pod, name) for name in itertools.islice(free, count)])
 
 
-def _member(like: PodInfo, number: int) -> Pod:
-    name = f"{like.name}-more-{number}"
+def _member(like: PodInfo, name: str) -> Pod:
     metadata = ObjectMeta(
         name=name,
         namespace=like.namespace,

@@ -33,7 +33,7 @@ from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial_cluster import timestamp, uid_of
 
 DEPTH: Final = 3
-"""Rounds of changes; a round may change several requests at once."""
+"""Changes at most, and rounds of them; a round may make several."""
 BREADTH: Final = 12
 """Sets of changes that are carried into the next round."""
 SHOWN: Final = 4
@@ -127,7 +127,7 @@ class _Search:
         """Each set of changes once, in whatever order they were made."""
         for option in tried:
             key = frozenset((change.kind, change.subject, change.text) for change in option.changes)
-            if option.changes and len(key) == len(option.changes) and key not in self._seen:
+            if 0 < len(option.changes) == len(key) <= DEPTH and key not in self._seen:
                 self._seen.add(key)
                 yield option
 

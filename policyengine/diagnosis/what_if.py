@@ -28,7 +28,7 @@ from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Rows
 
-FILLED = 64
+FILLED = 1_000
 """Members of a gang that are given room one by one before the first that finds none is looked at."""
 
 Edit = Callable[[PodSpec], PodSpec]
