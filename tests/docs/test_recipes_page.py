@@ -62,6 +62,13 @@ def test_what_a_recipe_says_to_write_fits_where_it_belongs(name: str, said: str,
     assert [one.message for one in found if one.severity.name == "ERROR"] == []
 
 
+def test_all_recipes_fit_into_one_policy() -> None:
+    members = [text.split("\n", 1)[1].rpartition("}")[0] for text in POLICY.findall(TEXT)]
+    joined = re.sub(r'^  scheduler ".+"$', "", "\n".join(members), flags=re.MULTILINE)
+    found = compile_text(f'policy "all" {{ {joined} }}', "docs/recipes.md").diagnostics
+    assert [one.message for one in found if one.severity.name == "ERROR"] == []
+
+
 def test_the_table_on_top_leads_to_each_recipe() -> None:
     assert re.findall(r"\| \[(.+?)\]\(#", TEXT) == list(SECTIONS)
 
