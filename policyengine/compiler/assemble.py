@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from policyengine.framework.plugin import Plugin, extends
-from policyengine.framework.plugin_entry import PluginEntry
+from policyengine.framework.plugin import MAX_NODE_SCORE, Plugin, extends
+from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 from policyengine.language import ir
 from policyengine.language.check import PluginFacts
 
@@ -67,6 +67,30 @@ def _used(use: ir.PluginUse, params: Mapping[str, object], registry: PluginRegis
     entry = registry[use.name]
     weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
     return Chosen(entry, weight if entry.scores else None, use.arguments)
+
+
+_MOST_WEIGHT = (1 << 63) // MAX_NODE_SCORE // 16
+"""All weights together: a total is multiplied by 10 where it is told to kube-scheduler."""
+
+
+def score_weights(scores: Sequence[ir.Score], params: Mapping[str, object], beside: int = 0) -> list[int]:
+    """The weights of a policy's scores; `beside`: the sum of those of its plugins.
+
+    A tier's is so large that one point of it is more than a node can have of all that counts less: of the weighted
+    scores, and the tiers written after it. So sums are compared as tier by tier, then by the rest.
+
+    Raises:
+        ArgumentError: the sums would leave 64 bits.
+    """
+    weights = [0 if score.weight is None else weight_of(score.weight, params) for score in scores]
+    below = beside + sum(weights)
+    for place in reversed(range(len(scores))):
+        if scores[place].weight is None:
+            weights[place] = MAX_NODE_SCORE * below + 1
+            below += weights[place]
+    if below > _MOST_WEIGHT:
+        raise ArgumentError("tiers and weights come to more than 64 bits hold: write smaller weights, or fewer tiers")
+    return weights
 
 
 def weight_of(weight: int | ir.ParamRef, params: Mapping[str, object]) -> int:

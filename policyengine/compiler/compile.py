@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policyengine.compiler import front
-from policyengine.compiler.assemble import PluginRegistry, assemble, extending, plugin_facts, weight_of
+from policyengine.compiler.assemble import PluginRegistry, assemble, extending, plugin_facts, score_weights
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.front import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.lower.lets import Lets
@@ -133,7 +133,8 @@ def _profile(
     filters = extending((plugin for plugin, chosen in base if chosen.entry.filters), FilterPlugin)
     scored = [(plugin, chosen.weight) for plugin, chosen in base if chosen.weight and extends(plugin, ScorePlugin)]
     rules = tuple(rule_filter(rule, scope, decisions) for rule in policy.filters)
-    scores = tuple((rule_score(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
+    weights = score_weights(policy.scores, params, sum(weight for _, weight in scored))
+    scores = zip([rule_score(rule, scope, decisions) for rule in policy.scores], weights, strict=True)
     queue, preempt = policy.queue, policy.preempt
     return Profile(
         name=policy.name,
@@ -144,6 +145,7 @@ def _profile(
         quotas=quotas(policy.quotas, scope, decisions),
         filters=(*filters, *rules),
         scores=(*scored, *scores),
+        tiers=frozenset(rule.name for rule in policy.scores if rule.weight is None),
         post_filters=extending(plugins, PostFilterPlugin),
         preempt=None if preempt is None else RulePreempt(preempt, scope, decisions),
         reserve=extending(plugins, ReservePlugin),

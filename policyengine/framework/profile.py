@@ -146,6 +146,8 @@ class Profile:
     filters: tuple[FilterPlugin, ...] = ()
     scores: tuple[tuple[ScorePlugin, int], ...] = ()
     """(plugin, weight); the weighted scores add up to a node's total."""
+    tiers: frozenset[str] = frozenset()
+    """The scores whose weights are more than all that counts less could come to; nor may an extender outweigh them."""
     post_filters: tuple[Plugin, ...] = ()
     preempt: PreemptRule | None = None
     """Narrows whom preemption may choose."""

@@ -139,6 +139,11 @@ def select_node_with(
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     more = np.array([scores.get(names[row], 0) for row in node_scores.rows.tolist()], dtype=np.int64)
+    first = served.runtime.profile.tiers
+    tiers = [share.scores * share.weight for share in node_scores.shares if share.plugin in first]
+    if tiers:  # extenders choose among the nodes of the best tier
+        tier = np.sum(tiers, axis=0)
+        more = np.where(tier == tier.max(), np.maximum(more, 0), 0)
     node_scores = replace(node_scores, more=more)
     return node_scores.choose(node_scores.best(pod.uid), diagnosis, names)
 

@@ -174,9 +174,17 @@ class NaivePolicy:
         for rule in self.policy.scores:
             if self.applies(rule.when, self.place(pod), failed=False):
                 raw = [self._raw(rule, self.place(pod, node)) for node in nodes]
-                weight: Any = self.params[rule.weight.name] if isinstance(rule.weight, ir.ParamRef) else rule.weight
-                found[rule.name] = [points * weight for points in _normalized(rule, raw)]
+                found[rule.name] = [points * self.weight(rule) for points in _normalized(rule, raw)]
         return found
+
+    def weight(self, rule: ir.Score) -> int:
+        """A tier's is more than what all the others that count less could add: the later tiers, and the weights."""
+        if rule.weight is not None:
+            value: Any = self.params[rule.weight.name] if isinstance(rule.weight, ir.ParamRef) else rule.weight
+            return value
+        scores = self.policy.scores
+        later = scores[scores.index(rule) + 1 :]
+        return 1 + 100 * sum(self.weight(one) for one in scores if one.weight is not None or one in later)
 
     def _raw(self, rule: ir.Score, at: Place) -> Fraction | None:
         for expr in (rule.value, rule.on_error):

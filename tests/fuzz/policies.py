@@ -14,6 +14,7 @@ from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.checking import policy_checks
 from policyengine.language.checking.log_bind import POINTS
+from policyengine.language.checking.setting_checks import MOST_TIERS
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.language.types import DOUBLE, INT, MEMORY, STRING, Kind, Type, optional_of
 from policyengine.policy_compiler import checked, compile_files
@@ -77,6 +78,7 @@ class PolicyWriter(Writer):
         self.depth = depth
         self.head = head
         self.params: dict[str, object] = {}
+        self.tiers = 0
         self.members: list[Member] = []
         self._file = "p"
         """Where members are written now."""
@@ -164,7 +166,9 @@ class PolicyWriter(Writer):
         of = self.chance.choice((INT, DOUBLE, optional_of(INT), optional_of(DOUBLE)))
         on_error = f" on error {self.points(of, bool(mode))}" if self.chance.random() < 0.3 else ""
         value = self.points(of, bool(mode))
-        self.add(f'score "{self.new("r")}" weight {self.weight()}{self.when()}{mode} = {value}{on_error}')
+        how = "tier" if self.tiers < MOST_TIERS and self.chance.random() < 0.2 else f"weight {self.weight()}"
+        self.tiers += how == "tier"
+        self.add(f'score "{self.new("r")}" {how}{self.when()}{mode} = {value}{on_error}')
 
     def points(self, of: Type, is_free: bool) -> str:
         """The value of a score; within bounds, unless it is free of them."""

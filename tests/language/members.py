@@ -49,8 +49,8 @@ FUNCTION = _joined("function", WORD, "(", _some(PARAMETER, 0, ", "), ") :", TYPE
 REQUIRE = _joined("require", EXPR, _maybe("else", TEXT), _maybe("on error", EXPR))
 FILTER = _joined("filter", NAME, WHEN, "{", _some(REQUIRE, 0, "\n"), "}")
 SCORE = _joined(
-    "score", NAME, "weight", EXPR, WHEN, _maybe("normalize", st.sampled_from(["max", "minmax reverse"])), "=", EXPR,
-    _maybe("on error", EXPR),
+    "score", NAME, _joined("weight", EXPR) | st.just("tier"), WHEN,
+    _maybe("normalize", st.sampled_from(["max", "minmax reverse"])), "=", EXPR, _maybe("on error", EXPR),
 )  # fmt: skip
 QUOTA = _joined(
     "quota", NAME, _joined("by", EXPR, WHEN) | _joined("when", EXPR),

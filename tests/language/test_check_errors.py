@@ -182,6 +182,8 @@ PLACED = [
     ("queue { fair by pod.namespace weight {a: 1} }", "PE1001", (1, 39)),
     ('gang "g" { key: pod.name min: 1 timeout: 1s waits: 0s }', "PE2009", (1, 52)),
     ('gang "g" { key: pod.name min: 1 timeout: 1s waits: node.name }', "PE1005", (1, 52)),
+    ("".join(f'score "{name}" tier = 1\n' for name in "abcde"), "PE2005", (5, 1)),
+    ('score "s" tier = node.podCount', "PE2006", (1, 18)),
     # quotas
     ('quota "q" when true { borrow: true }', "PE2008", (1, 7)),
     ('quota "q" when true { limit: {} }', "PE2008", (1, 30)),

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
@@ -61,6 +62,14 @@ def test_a_pod_that_an_extender_refused_moves_by_any_event() -> None:
 def test_scores_are_added() -> None:
     for best in ("n1", "n2"):
         assert binds(asked_about("p").answer(scores={best: 1000})) == {"p": best}
+
+
+def test_an_extender_chooses_among_the_nodes_of_the_best_tier_and_outweighs_no_tier() -> None:
+    tier = 'scheduler "default-scheduler" score "first" tier = node.name == "n2" ? 1 : 0'
+    driver = Asking(EVERYBODY, profiles=(compile_policy(f'policy "p" {{ {tier} }}'),))
+    driver.see(node("n1"), node("n2"), pod("p"))
+    driver.cycle()
+    assert binds(driver.answer(scores={"n1": 100_000_000})) == {"p": "n2"}
 
 
 def test_an_error_is_an_error_of_the_attempt() -> None:

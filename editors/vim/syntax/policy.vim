@@ -7,7 +7,7 @@ syn case match
 
 syn keyword policyMember policy library overlay import scheduler share use disable param let function queue filter score gang quota permit preempt bind test
 syn keyword policyMember base
-syn keyword policyClause when weight normalize max minmax reverse require else as range values order by fair asc desc missing first last backoff flush on log victims maxVictims
+syn keyword policyClause when weight tier normalize max minmax reverse require else as range values order by fair asc desc missing first last backoff flush on log victims maxVictims
 syn keyword policyStep given after expect that before rejected waits
 syn keyword policyRoot pod node nodes pods podGroup cluster now victim
 syn keyword policyBoolean true false

@@ -50,6 +50,9 @@ def without_place(policies: Sequence[ir.Policy]) -> list[str]:
             "bind": policy.annotations,
             "fair by": policy.queue.fair_by,
         }
+        tiers = [f"`{score.name}`" for score in policy.scores if score.weight is None]
+        if tiers:
+            notes.append(f"policy `{policy.name}`: other plugins may outweigh {', '.join(tiers)} behind kube-scheduler")
         idle = [f"`{name}`" for name, there in members.items() if there]
         if not _by_priority(policy.queue):
             idle.append("the queue's order")
@@ -112,7 +115,7 @@ def _extender(policy: ir.Policy, url: str, given: Mapping[str, object]) -> dict[
     if policy.filters or policy.quotas:
         answer |= {"filterVerb": "filter", "preemptVerb": "preempt"}
     if policy.scores:
-        weight = sum(weight_of(score.weight, params) for score in policy.scores)
+        weight = sum(weight_of(score.weight, params) for score in policy.scores if score.weight is not None) or 1
         answer |= {"prioritizeVerb": "prioritize", "weight": weight}
     if len(answer) > 1:
         answer |= {"nodeCacheCapable": True, "ignorable": True, "httpTimeout": "5s"}

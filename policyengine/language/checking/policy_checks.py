@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import check_names
-from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WORD
+from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WEIGHT, WRONG_WORD
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, named, reached
 from policyengine.language.checking.intervals import Intervals
@@ -37,7 +37,13 @@ from policyengine.language.checking.rule_checks import (
     check_preempt,
     check_score,
 )
-from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share
+from policyengine.language.checking.setting_checks import (
+    MOST_TIERS,
+    check_base,
+    check_queue,
+    check_scheduler,
+    check_share,
+)
 from policyengine.language.checking.test_checks import check_test
 from policyengine.language.diagnostics import Source, has_errors
 from policyengine.language.ir.ir_walk import expressions_in
@@ -118,7 +124,7 @@ class PolicyCheck:
             uses=self._each(syntax.Use, lambda scope, member: check_use(scope, member, self._plugins)),
             disabled=check_disabled(scope.report, members, self._plugins),
             filters=self._each(syntax.Filter, check_filter),
-            scores=self._each(syntax.Score, check_score),
+            scores=self._scores(),
             gangs=self._each(syntax.Gang, check_gang),
             quotas=self._each(syntax.Quota, check_quota),
             permits=self._each(syntax.Permit, check_permit),
@@ -132,6 +138,13 @@ class PolicyCheck:
         )
         lets = reached(self._definitions.lets.values(), expressions_in(policy))
         return replace(policy, lets=tuple(map(self._definitions.placed, lets)))
+
+    def _scores(self) -> tuple[ir.Score, ...]:
+        scores = self._each(syntax.Score, check_score)
+        for score in [score for score in scores if score.weight is None][MOST_TIERS:]:
+            message = f"a policy has at most {MOST_TIERS} tiers, with those of its overlays"
+            self._own.scope.report.error(WRONG_WEIGHT, message, score.span)
+        return scores
 
     def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R]) -> tuple[_R, ...]:
         return tuple(

@@ -80,7 +80,7 @@ def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score:
     values = [_score_value(scope, one, context, member) for one in (member.value, member.on_error) if one is not None]
     return ir.Score(
         name=member.name.text,
-        weight=check_weight(scope, member.weight),
+        weight=None if member.weight is None else check_weight(scope, member.weight),
         when=when,
         normalize=ir.Normalize(member.normalize.method) if member.normalize else ir.Normalize.NONE,
         reverse=member.normalize is not None and member.normalize.reverse,

@@ -31,6 +31,8 @@ DEFAULT_SCHEDULER = "policy-scheduler"
 _LONGEST_NAME = 253
 LARGEST_WEIGHT = 1_000_000
 """So that no sum of weighted scores comes near 64 bits."""
+MOST_TIERS = 4
+"""Each counts a hundred times what all that counts less comes to: more would not fit in 64 bits."""
 _M = TypeVar("_M", bound=syntax.Member)
 
 

@@ -143,9 +143,10 @@ class Normalize(Enum):
 
 
 class Score(Rule, frozen=True, kw_only=True):
-    """A rule that ranks nodes. `weight` is an int: a literal, or the param it names."""
+    """A rule that ranks nodes. `weight` is an int: a literal, or the param it names; None for a tier, which counts more
+    than all scores with a weight together, and than all tiers written after it."""
 
-    weight: int | ParamRef
+    weight: int | ParamRef | None
     normalize: Normalize
     reverse: bool
     value: Expr

@@ -52,7 +52,6 @@ _NODES: Rows = {
     "parameter": (syntax.FunctionParameter, ("name", "type")),
     "filter": (syntax.Filter, ("name", "when", "*requires")),
     "require": (syntax.Require, ("condition", "otherwise", "on_error")),
-    "score": (syntax.Score, ("name", "weight", "when", "normalize", "value", "on_error")),
     "on": (syntax.OnLog, ("point", "when", "message")),
     "test": (syntax.Test, ("name", "*steps")),
     "given_node": (syntax.GivenNode, ("name", "fields")),
@@ -223,6 +222,18 @@ class Actions(ExpressionActions):
     def normalize(self, span: Span, method: Token, reverse: Token | None) -> syntax.Normalize:
         how: Any = method.kind.lower()
         return syntax.Normalize(span=span, method=how, reverse=reverse is not None)
+
+    def score(self, span: Span, name: Token, weight: Expr | Token, *rest: Any) -> Member:
+        when, normalize, value, on_error = rest
+        return syntax.Score(
+            span=span,
+            name=self.name(span, name),
+            weight=None if isinstance(weight, Token) else weight,
+            when=when,
+            normalize=normalize,
+            value=value,
+            on_error=on_error,
+        )
 
     # --- fields ---------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ _GOES_ON |= {"GIVEN", "WHEN", "REQUIRE", "BY"}
 _WANTING = {"AS", "ON", "WEIGHT", "NORMALIZE", "ELSE", "LOG"}
 """Keywords of clauses that have something behind them; a name that ends an expression may be the same word."""
 _CLAUSES = {"when", "weight", "normalize", "reverse", "range", "values", "on", "log", "as", "else", "asc", "desc", "by"}
-_CLAUSES |= {"missing", "fair", "order", "backoff", "flush", "require", "and", "or", "not", "is", "in"}
+_CLAUSES |= {"tier", "missing", "fair", "order", "backoff", "flush", "require", "and", "or", "not", "is", "in"}
 """Words that may begin a line inside a member."""
 
 

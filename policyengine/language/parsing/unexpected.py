@@ -145,11 +145,11 @@ def _clauses(stop: Stop) -> Diagnostic | None:
     if kind == "PLUS" and stop.before.kind == "STRING":
         return stop.finding("PE0101", 'a text is filled in by `{…}`, as in `"on {node.name}"`', stop.token)
     if stop.rule == "score" and stop.index == 2:
-        order = "`weight`, `when`, `normalize`, `=`"
+        order = "`weight` or `tier`, `when`, `normalize`, `=`"
         if kind in ("WHEN", "NORMALIZE"):
             return stop.finding("PE0101", f"the clauses of a score stand in this order: {order}", stop.token)
         if kind == "EQUAL" or kind == "$END":
-            return stop.finding("PE0101", "a score needs a weight before `=`, as in `weight 1`", stop.token)
+            return stop.finding("PE0101", "a score needs a weight before `=`, as in `weight 1`, or `tier`", stop.token)
     if stop.rule == "let" and kind == "COLON" and stop.index == 2:
         return stop.finding("PE0101", "a let has no type of its own; write `=`", stop.token)
     if "REQUIRE" in stop.expected and stop.rule == "filter" and begins_value(stop.token) and not stop.wants_operator:

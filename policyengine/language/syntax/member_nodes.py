@@ -143,9 +143,9 @@ class Normalize(Node, frozen=True, kw_only=True):
 
 
 class Score(Rule, frozen=True, kw_only=True):
-    """`score "name" weight N [when e] [normalize max|minmax [reverse]] = e [on error e]`."""
+    """`score "name" weight N|tier [when e] [normalize max|minmax [reverse]] = e [on error e]`; None for a tier."""
 
-    weight: Expr
+    weight: Expr | None
     normalize: Normalize | None
     value: Expr
     on_error: Expr | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from policyengine.language import ir
@@ -11,7 +12,7 @@ from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.bounds import MOST_SHOWN
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Related, Severity, Subject, rule
 from policyengine.language.syntax import Span
-from policyengine.language.types import INT, Kind, Shape
+from policyengine.language.types import DOUBLE, INT, Kind, Shape
 
 
 @rule("PE3101", Severity.WARNING)
@@ -67,7 +68,7 @@ def sliver_score(subject: Subject) -> Findings:
     for score in subject.own(subject.policy.scores):
         low, high, _ = _points(subject, score)
         low, high = max(low, 0.0), min(high, 100.0)
-        if score.normalize is not ir.Normalize.NONE or not 0 < high - low < _NARROW:
+        if score.normalize is not ir.Normalize.NONE or score.weight is None or not 0 < high - low < _NARROW:
             continue
         message = f"`{score.name}` lies within {low:g} and {high:g} of 0 to 100, and counts in whole points"
         yield Finding(message, score.value.span, _hundredfold(score.value, low, high), (), _steps_to(subject, score))
@@ -124,7 +125,7 @@ class _Weighed(NamedTuple):
     """A score, the least and the most that a point of it and all of it count, and when it runs."""
 
     score: ir.Score
-    point: int
+    point: float
     most: float
     when: int | None
 
@@ -139,36 +140,45 @@ def dominated_weight(subject: Subject) -> Findings:
     to rank by tiers, and not reported.)
 
     How it is known: the bounds of the value (PE3101), cut to 0 to 100, times the weight, are the most that the score
-    adds; one point of the other one counts at least its smallest weight.
+    adds; one point of the other one counts at least its smallest weight, and one of a `tier` more than all weights.
     """
     # Each score is compared with the heaviest fine-grained one that always runs with it.
     weighed = [_weighed(subject, score) for score in subject.own(subject.policy.scores)]
-    fine = [one for one in weighed if _steps(one.score.value) > _TIERS]
+    fine = [one for one in weighed if _is_fine(one.score)]
     for one in weighed:
         together = [other for other in fine if other is not one and other.when in (None, one.when)]
         heaviest = max(together, key=lambda other: other.point, default=None)
         if heaviest is not None and one.most < heaviest.point:
-            most, least = f"at most {one.most:g}", f"the {heaviest.point} of one point of `{heaviest.score.name}`"
+            counts = "" if math.isinf(heaviest.point) else f"the {heaviest.point:g} of "
+            most, least = f"at most {one.most:g}", f"{counts}one point of `{heaviest.score.name}`"
             steps = (
                 *_steps_to(subject, one.score),
                 Related(one.score.span, f"adds {most}"),
-                Related(heaviest.score.span, f"counts {heaviest.point} for one point"),
+                Related(
+                    heaviest.score.span,
+                    f"counts {counts.removesuffix(' of ') or 'more than all weights'} for one point",
+                ),
             )
             yield Finding(f"`{one.score.name}` adds {most}, less than {least}", one.score.span, steps=steps)
 
 
+def _is_fine(score: ir.Score) -> bool:
+    """Whether a score is finely graded; a tier that counts in ints is taken to be meant as so many tiers."""
+    return _steps(score.value) > _TIERS and (score.weight is not None or score.value.type == DOUBLE)
+
+
 def _weighed(subject: Subject, score: ir.Score) -> _Weighed:
-    least, most = _weight(subject, score)
+    least, most = (math.inf, math.inf) if score.weight is None else _weight(subject, score.weight)
     when = subject.meaning(score.when) if score.when is not None else None
     return _Weighed(score, least, most * _span(subject, score), when)
 
 
-def _weight(subject: Subject, score: ir.Score) -> tuple[int, int]:
+def _weight(subject: Subject, weight: int | ir.ParamRef) -> tuple[int, int]:
     """The least and the largest weight."""
-    if isinstance(score.weight, int):
-        return score.weight, score.weight
-    low, high, _ = subject.bounds.of(score.weight)
-    known = subject.params.get(score.weight.name)
+    if isinstance(weight, int):
+        return weight, weight
+    low, high, _ = subject.bounds.of(weight)
+    known = subject.params.get(weight.name)
     default = known.default if known is not None and isinstance(known.default, int) else 1
     return (int(low), int(high)) if low > 0 and high < 2**53 else (default, default)
 
