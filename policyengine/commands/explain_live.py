@@ -20,6 +20,7 @@ from rich.text import Text
 
 from policyengine import regular_file
 from policyengine.commands import running_scheduler
+from policyengine.commands.console import standard_output
 from policyengine.commands.explain_placed import show_why
 from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
@@ -30,8 +31,6 @@ from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.kube.scheduler_pages import NoScheduler, UnknownPod, believe
 
 TIMEOUT: Final = 10.0
-WIDE: Final = 400
-"""Columns where the output is no terminal: no line is folded."""
 _SHOWN: Final = 12
 _WAITS: Final = ("unschedulable", "backoff", "held", "gated")
 """Places of pods that a change may help."""
@@ -91,7 +90,7 @@ def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> Non
     if entry:
         from policyengine.commands.explain_table import show_attempt
 
-        show_attempt({**escaped_values(entry), "message": ""}, Console(highlight=False))
+        show_attempt({**escaped_values(entry), "message": ""}, standard_output(None))
 
 
 def _forecast(page: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
@@ -203,9 +202,7 @@ def _answer(status: int, body: bytes, address: str, pod: str) -> dict[str, Any]:
 
 def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
     """Print a timeline; colours only on a terminal, as rich decides."""
-    console = console or Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDE
+    console = console or standard_output()
     timeline = escaped_values(timeline)
     console.print(_headline(timeline), soft_wrap=True)
     if timeline["message"]:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from policyengine.commands.console import standard_output
 from policyengine.control_characters import escaped_values
 
 BEST: Final = 3
@@ -22,7 +23,7 @@ Entry = Mapping[str, Any]
 
 def show(entries: Sequence[Entry], console: Console | None = None) -> None:
     """Print every entry; colours only on a terminal, as rich decides."""
-    console = console or Console(highlight=False)
+    console = console or standard_output(None)
     entries = escaped_values(entries)
     if not entries:
         console.print("no pod waits")
@@ -34,7 +35,7 @@ def show(entries: Sequence[Entry], console: Console | None = None) -> None:
 
 def show_forecast(entries: Sequence[Entry], console: Console | None = None) -> None:
     """Print what becomes of the pods, a line each; of one that comes with what its last attempt weighed, that too."""
-    console = console or Console(highlight=False)
+    console = console or standard_output(None)
     entries = escaped_values(entries)
     if not entries:
         console.print("no pod waits")

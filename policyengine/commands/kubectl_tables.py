@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from policyengine.commands.console import standard_output
 from policyengine.control_characters import escaped, escaped_values
 
 WIDE: Final = 4000
@@ -36,7 +37,7 @@ def show_status(pages: Pages, output: str) -> None:
         for page in pages
         for one in page["objects"]
     ]
-    console = _console()
+    console = standard_output(WIDE)
     for page in pages:
         console.print(
             Text.assemble("leader ", (escaped(page["servedBy"]["identity"]), "bold"), f", lease {page['lease']}")
@@ -73,7 +74,7 @@ def show_queue(pages: Pages, namespace: str | None, output: str) -> None:
         )
         for key, pod in once(pages).items()
     ]
-    console = _console()
+    console = standard_output(WIDE)
     _print(console, ("POD", "SCHEDULER", "PLACE", "POSITION", "WAITS", "ATTEMPTS", "MESSAGE"), rows, "no pod waits")
     left = sum(page["count"] - len(page["pods"]) for page in pages)
     if left > 0 and namespace is None:
@@ -105,7 +106,7 @@ def show_quota(pages: Pages, output: str) -> None:
         for page in pages
         for one in page["tenants"]
     ]
-    console = _console()
+    console = standard_output(WIDE)
     _print(console, ("SCHEDULER", "QUOTA", "RESOURCE", *map(str.upper, _AMOUNTS)), rows, "no policy has a quota")
     if tenants:
         console.print()
@@ -140,7 +141,7 @@ def show_rollout(pages: Pages, output: str) -> None:
         for one in page["rollouts"]
     ]
     headers = ("SCHEDULER", "POLICY", "HASH", "MODE", "COMPARED", "AGREEMENT", "DECIDED", "REFUSED", "BUDGET", "STATE")
-    _print(_console(), headers, rows, "no policy is tried")
+    _print(standard_output(WIDE), headers, rows, "no policy is tried")
 
 
 def _budget(budget: Mapping[str, Any]) -> str:
@@ -177,13 +178,6 @@ def _is_json(pages: Pages, output: str) -> bool:
     return output == "json"
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDE
-    return console
-
-
 def _print(console: Console, headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
     """A table, or a line that says why there is none."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
@@ -191,9 +185,4 @@ def _print(console: Console, headers: Sequence[str], rows: Iterable[Sequence[obj
         table.add_column(header, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(escaped_values(str(cell)))) for cell in row))
-    if console.is_terminal or not table.row_count:
-        console.print(table if table.row_count else empty)
-        return
-    with console.capture() as printed:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+    console.print(table if table.row_count else empty)
