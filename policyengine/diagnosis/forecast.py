@@ -10,10 +10,12 @@ Rules:
 1. Pods wait in the queue since they were created. (A running scheduler counts from a pod's last refusal; what it keeps
    in memory, such as backoffs, no object tells. Everything is tried once right away.)
 2. Nobody else acts: no controller makes pods or volumes. Pods on a node that are being deleted, victims among them, go
-   at their deletionTimestamp; one that should have gone `STUCK_AFTER` seconds ago stays.
+   at their deletionTimestamp, before what else ends at that moment (their grace is the most they are given); one that
+   should have gone `STUCK_AFTER` seconds ago stays.
 3. Time passes, as far as `HORIZON`, while a pod backs off, waits at Permit, or waits for a pod that is going; and until
-   each of these has been tried twice since something last came of it. A pod that a Permit rule makes wait again and
-   again is thus told as waiting. Nothing waits for the passing of minutes alone.
+   each of these has been tried at two moments since something last came of it, or has come to wait at Permit at two. A
+   pod that a Permit rule makes wait again and again is thus told as waiting. Nothing waits for the passing of minutes
+   alone.
 4. The work is bounded (`forecast`'s `limit`): what is known by then is told, `is_complete` False.
 """
 
@@ -24,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from policyengine.cluster.kinds import NODES, PODS
 from policyengine.cluster.pod_info import seconds_or_none
@@ -44,6 +47,8 @@ NOT_TRIED = "not tried: what comes before it takes too many steps"
 _HELD_TOLD = 5.0
 """Seconds after which held pods have been told how far their gang is (`scheduling_queue.GANG_MESSAGE_PERIOD`)."""
 _TRIED = 2
+_MOVED_BY_TIME = {"active": "attempted", "backoff": "attempted", "binding": "attempted", "waiting at permit": "waiting"}
+"""Places that a pod leaves by the passing of time -> the line of its timeline that says it came to that again."""
 _REFUSALS = ("refused", "failed", "gated", "held")
 _WAITS = ("waiting", "preparing")
 """Lines of a pod's timeline that say why it waits: without a node, with one."""
@@ -214,30 +219,30 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
     """Rule 3."""
     end = trial.now + HORIZON
     heapify(leaving)
-    tried: Counter[str] = Counter()
+    tried: Counter[tuple[str, str]] = Counter()
     come_of_it, seen = (0, 0), 0
     trial.settle()
     while True:
         progress = len(trial.binds), len(trial.evictions)
         if progress != come_of_it:
-            gone = (trial.cluster.pods.get(victim.uid) for _, victim in trial.evictions[come_of_it[1] :])
-            for entry in _leaving([pod for pod in gone if pod is not None], trial.now):
+            victims = (trial.cluster.pods.get(victim.uid) for _, victim in trial.evictions[come_of_it[1] :])
+            for entry in _leaving([pod for pod in victims if pod is not None], trial.now):
                 heappush(leaving, entry)
             tried.clear()
             come_of_it = progress
-        tried.update(trial.popped[seen:])
-        seen = len(trial.popped)
-        goes = leaving[0][0] if leaving else end
+        tried.update({(uid, line.what) for uid, line in trial.history[seen:]})
+        seen = len(trial.history)
+        goes = leaving[0][0] if leaving else inf
         due = trial.next_due()
-        may_move = any(tried[uid] < _TRIED for uid in waiting if _moves(trial.state.place(uid)))
-        if due is not None and due <= min(goes, end) and (may_move or trial.state.awaits_overdue_gang):
+        may_move = any(_may_move(trial.state.place(uid), uid, tried) for uid in waiting)
+        if due is not None and due <= end and due < goes and (may_move or trial.state.awaits_overdue_gang):
             trial.advance_to(due)
         elif goes < end:
-            trial.advance_to(goes)
+            gone = []
             while leaving and leaving[0][0] <= goes:
                 pod = trial.cluster.pods[heappop(leaving)[1]].metadata
-                trial.see(PodDeleted(pod.namespace, pod.name, pod.uid))
-            trial.settle()
+                gone.append(PodDeleted(pod.namespace, pod.name, pod.uid))
+            trial.advance_to(goes, *gone)
             tried.clear()
         else:
             break
@@ -245,9 +250,10 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
         trial.advance(_HELD_TOLD)
 
 
-def _moves(place: str) -> bool:
-    """Whether a pod in this place is tried again by the passing of time."""
-    return place in ("active", "backoff", "waiting at permit", "binding")
+def _may_move(place: str, uid: str, tried: Counter[tuple[str, str]]) -> bool:
+    """Whether the passing of time may bring the pod further. `tried`: at how many moments it had which line."""
+    line = _MOVED_BY_TIME.get(place)
+    return line is not None and tried[uid, line] < _TRIED
 
 
 # --- what is told ---------------------------------------------------------------------------------------

@@ -124,8 +124,9 @@ class Trial:
         """
         self.advance_to(self.now + seconds)
 
-    def advance_to(self, end: float) -> None:
-        """The same, until a moment in seconds since the epoch, which is not past.
+    def advance_to(self, end: float, *messages: Message) -> None:
+        """The same, until a moment in seconds since the epoch, which is not past. `messages`: what happens at that
+        moment, and is acted upon before anything that is due just then.
 
         Raises:
             TrialTooLong: the limit is used up.
@@ -133,6 +134,11 @@ class Trial:
         self.settle()
         while (due := self.next_due()) is not None and due < end:
             self._arrive(due)
+        self.now = end
+        self.see(*messages)
+        self._answer()
+        while messages and self.state.ready and self._cycle():
+            self._answer()
         self._arrive(end)
 
     def next_due(self) -> float | None:

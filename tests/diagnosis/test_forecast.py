@@ -89,6 +89,42 @@ def test_a_permit_that_makes_a_pod_wait_for_ever_is_told_as_waiting() -> None:
     assert fates(found) == {"p": (Fate.WAITING, "a")} and found["default/p"].message == "waiting for hold"
 
 
+HELD_BACK = """
+  gang "crew" when pod.labels[?"crew"].hasValue() { key: pod.labels["crew"] min: 2 timeout: 30s }
+  permit "long" when pod.labels[?"hold"].orValue("") == "long" { delay: 14min }
+  permit "short" when pod.labels[?"hold"].orValue("") == "short" { delay: 4s }
+"""
+
+
+def crew(name: str, priority: int, **labels: str) -> list[PodBuilder]:
+    """A gang of two pods."""
+    members = [pod(f"{name}{number}").label("crew", name).set("spec.priority", priority) for number in (1, 2)]
+    for member in members:
+        for key, value in labels.items():
+            member.label(key, value)
+    return members
+
+
+def test_a_pod_that_comes_to_wait_at_permit_late_is_still_waited_for() -> None:
+    late = pod("late").label("hold", "short")
+    found = told(node("a", cpu="2"), *crew("c", 10, hold="long"), late, policies=[DEFAULT % HELD_BACK])
+    assert (found["default/late"].what, found["default/late"].after) == (Fate.BOUND, 34.0)
+
+
+def test_a_pod_whose_grace_ends_goes_before_a_wait_at_permit_is_over() -> None:
+    victim = pod("victim", cpu="2").node("a")
+    waiting, preempting = crew("c", 10, hold="long"), crew("d", 5)
+    for member in waiting:
+        member.set("spec.nodeSelector", {"kubernetes.io/hostname": "b"})
+    nodes = [node(name, cpu="2").label("kubernetes.io/hostname", name) for name in "ab"]
+    found = told(*nodes, victim, *waiting, *preempting, policies=[DEFAULT % HELD_BACK])
+    assert found.evicted == {"default/victim": "default/d1"}
+    assert [(found[f"default/d{number}"].node, found[f"default/d{number}"].after) for number in (1, 2)] == [
+        ("a", 30.0),
+        ("a", 30.0),
+    ]
+
+
 def test_a_pod_waits_for_one_that_is_going_and_not_for_one_that_is_stuck() -> None:
     def world(deleted: str) -> PodForecast:
         going = pod("old").node("a").set("metadata.deletionTimestamp", deleted)

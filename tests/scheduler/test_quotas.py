@@ -89,6 +89,18 @@ def test_a_refused_pod_waits_for_a_pod_of_its_quota_to_go_and_for_nothing_else()
     assert set(binds(driver.cycle())) == {"p2"}
 
 
+def test_what_is_written_into_a_refused_pods_status_does_not_have_it_tried_again() -> None:
+    driver = driven(LIMITED).showing(node("n1"))
+    bound(driver, of("a", "p1", "2"))
+    driver.see(of("a", "p2", "2"))
+    driver.cycle()
+    driver.see(of("a", "p2", "2").condition("PodScheduled", "False"))
+    assert driver.places("p2") == ["unschedulable"]
+    driver.see(of("a", "p2", "1"))
+    driver.now += 20
+    assert set(binds(driver.cycle())) == {"p2"}
+
+
 def test_a_pod_whose_labels_change_leaves_its_quota() -> None:
     driver = driven('quota "a" when pod.labels[?"team"].orValue("") == "a" { limit: {cpu: 3} }').showing(node("n1"))
     first = pod("p1", "2").label("team", "a")

@@ -35,6 +35,13 @@ _LESS = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE)
 _NAMES = {"storage": EPHEMERAL_STORAGE}
 
 
+def _asks_otherwise(refused: Any, old: Any, new: Any) -> QueueingHint:
+    """Whether the pod itself asks for something else. Its status alone, which tells of the refusal, helps nothing: the
+    pod, and its gang with it, would be tried again each time that is written."""
+    is_same = old is not None and new is not None and old.shape is new.shape
+    return QueueingHint.SKIP if is_same else own_update(refused, old, new)
+
+
 class RuleQuota:
     """A quota rule of a policy."""
 
@@ -50,7 +57,7 @@ class RuleQuota:
         self._signature = Signature(None, (*own, *borrow), scope, decisions)
         self._events = (
             ClusterEventWithHint(_LESS, self._is_less),
-            ClusterEventWithHint(_OWN, own_update),
+            ClusterEventWithHint(_OWN, _asks_otherwise),
             *events_of((*own, *borrow), scope, reads_node=False),
             *namespace_events(own, scope),
         )
