@@ -9,8 +9,11 @@ cannot be written at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escaped(text: str) -> str:
@@ -32,3 +35,8 @@ def escaped_values(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {escaped(key): escaped_values(inner) for key, inner in value.items()}
     return [escaped_values(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def xml_text(text: str) -> str:
+    """The text without what XML 1.0 has no way to write."""
+    return _NOT_XML.sub("\ufffd", text)

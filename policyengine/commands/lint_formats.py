@@ -10,7 +10,6 @@ about, not of its line: it stays the same where lines are put in above it.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from xml.etree import ElementTree as Xml
 
 from policyengine.commands.lint_files import Linted
 from policyengine.commands.options import is_coloured
+from policyengine.control_characters import xml_text
 from policyengine.language.diagnostics import CODES, Diagnostic, Fix, Severity, Source, printable, render, to_json
 from policyengine.language.lint.rules import RULES
 from policyengine.language.syntax import Span
@@ -69,10 +69,6 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
-
-
 def _junit(found: Sequence[Linted]) -> str:
     """One document."""
     failures = sum(len(one.findings) for one in found)
@@ -96,11 +92,6 @@ def _suite(root: Xml.Element, linted: Linted) -> None:
         case = Xml.SubElement(suite, "testcase", classname=name, name=f"{finding.code} {line}:{column}")
         failure = Xml.SubElement(case, "failure", type=finding.severity.value, message=xml_text(finding.message))
         failure.text = xml_text(render([finding], linted.text.shown))
-
-
-def xml_text(text: str) -> str:
-    """The text without what XML 1.0 has no way to write."""
-    return _NOT_XML.sub("\ufffd", text)
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

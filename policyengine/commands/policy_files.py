@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from policyengine.commands.options import STDIN
 from policyengine.language.diagnostics import Diagnostic, Source
@@ -22,6 +23,8 @@ from policyengine.language.policy_text import PolicyText
 from policyengine.regular_file import is_folder, read_stream, reason
 
 MANIFESTS = frozenset({".yaml", ".yml", ".json"})
+SUITE: Final = ".test.yaml"
+"""How the names of suites of tests end."""
 _MANIFEST = re.compile(r'^[ \t]*"?apiVersion"?:', re.MULTILINE)
 
 

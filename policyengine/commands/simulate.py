@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import click
 
 from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option
 from policyengine.commands.policies import load_profiles
+from policyengine.commands.progress import progress
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -69,7 +69,7 @@ def simulate(
 
     profiles = _given(paths, params)
     simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry())
-    with _progress() as told:
+    with progress("simulating") as told:
         outcome = simulation.run(told)
     if svg_path is not None:
         from policyengine.commands.simulate_picture import svg
@@ -94,21 +94,6 @@ def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | Non
     if not profiles:
         raise UnusableInput(f"`{paths[0]}` holds no policy")
     return profiles
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float], None] | None]:
-    """A bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda share: bar.update(task, completed=share)
 
 
 def _write(path: Path, text: str) -> None:

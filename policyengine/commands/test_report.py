@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from xml.etree import ElementTree
 
-from policyengine.commands.lint_formats import xml_text
 from policyengine.commands.test_run import Placed, Report, TestReport
+from policyengine.control_characters import xml_text
 from policyengine.language.diagnostics import excerpt, printable
 
 _WORDS = {"failed": "FAIL", "vacuous": "VACUOUS"}
@@ -162,6 +161,8 @@ def as_junit(report: Report) -> str:
 
     Only what Jenkins' schema of it allows (junit-10.xsd): the strictest reader there is.
     """
+    from xml.etree import ElementTree
+
     suites: dict[tuple[str, str], list[TestReport]] = {}
     for test in report.tests:
         suites.setdefault((test.policy, test.place.file), []).append(test)

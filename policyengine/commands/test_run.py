@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from policyengine.commands.installed_plugins import installed_registry
 from policyengine.commands.policies import params_beside
-from policyengine.commands.policy_files import by_text, texts_and_errors
-from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
-from policyengine.commands.test_suite_steps import SuiteError
+from policyengine.commands.policy_files import SUITE, by_text, texts_and_errors
+from policyengine.commands.progress import Told, progress
 from policyengine.compiler.coverage import Coverage, Point
 from policyengine.compiler.params import ParamError, with_params
 from policyengine.language import ir
@@ -24,6 +24,9 @@ from policyengine.policy_compiler import checked_files
 from policyengine.regular_file import is_folder
 from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_file_tests, mutate, run_tests
 from policyengine.trials.policy_test_verdict import Failure
+
+if TYPE_CHECKING:
+    from policyengine.commands.test_suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +160,26 @@ def run(paths: Sequence[str], settings: Settings) -> Report:
         if not report.problems:
             report.problems.append(f"no policy has a param `{name}`")
     if not report.problems:
-        for subject in subjects:
-            _run(subject, settings, report)
+        with progress("running tests") as told:
+            for at, subject in enumerate(subjects):
+
+                def told_of_all(share: float, before: int = at) -> None:
+                    told((before + share) / len(subjects))
+
+                _run(subject, settings, report, told_of_all)
     report.policies = len(subjects)
     return report
 
 
 def _suites(path: Path) -> Iterator[Path]:
     if is_folder(path):
-        yield from sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
-    elif path.name.endswith(SUFFIX):
+        yield from sorted(file for file in path.rglob(f"*{SUITE}") if file.is_file())
+    elif path.name.endswith(SUITE):
         yield path
 
 
 def _texts(paths: Sequence[str], has_suites: bool, report: Report) -> list[PolicyText]:
-    others = [name for name in paths if not name.endswith(SUFFIX)]
+    others = [name for name in paths if not name.endswith(SUITE)]
     texts, errors = texts_and_errors(others)
     report.problems += [str(error) for error in errors if not (has_suites and "holds no `*.policy`" in str(error))]
     return texts
@@ -205,6 +213,9 @@ def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]
 
 def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:
     """Add the tests of a suite to the policy they are about, which is loaded if no path named it."""
+    from policyengine.commands.test_suite import read_suite
+    from policyengine.commands.test_suite_steps import SuiteError
+
     try:
         suite = read_suite(path)
         subject = _about(suite, subjects)
@@ -239,8 +250,11 @@ def _about(suite: Suite, subjects: Sequence[_Subject]) -> _Subject | None:
 # --- running ---------------------------------------------------------------------------------------------
 
 
-def _run(subject: _Subject, settings: Settings, report: Report) -> None:
+def _run(subject: _Subject, settings: Settings, report: Report, told: Told) -> None:
+    """Run what there is of a policy. Of what is told, each test that is run counts as much as each change tried."""
     policy = subject.policy
+    tests = sum(len(tested.tests) for tested in subject.tested)
+    steps, done = tests + settings.mutants, 0
     coverage = Coverage(policy) if settings.coverage else None
     good = True
     for tested in subject.tested:
@@ -249,12 +263,16 @@ def _run(subject: _Subject, settings: Settings, report: Report) -> None:
             one = _reported(subject, outcome, proofs[outcome.name])
             good = good and one.status == "passed"
             report.tests.append(one)
+            done += 1
+            told(done / steps)
     if coverage is not None:
         seen, outcomes = coverage.outcomes()
         missing = tuple((subject.place(one.file, one.span), one) for one in coverage.points if one.missing)
         report.coverage.append(CoverageReport(policy.name, seen, outcomes, missing))
-    if settings.mutants and good and any(tested.tests for tested in subject.tested):
-        mutation = mutate(subject.tested, settings.mutants)
+    if settings.mutants and good and tests:
+        mutation = mutate(
+            subject.tested, settings.mutants, told=lambda share: told((tests + share * settings.mutants) / steps)
+        )
         survivors = tuple((subject.place(one.file, one.span), one) for one in mutation.survivors)
         report.mutations.append(MutationReport(policy.name, mutation, survivors))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
@@ -18,13 +18,12 @@ from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.commands.manifests import read_text
+from policyengine.commands.policy_files import SUITE
 from policyengine.commands.test_suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.messages import Message, ObjectObserved
 from policyengine.trials.policy_test import TestedPolicy
-
-SUFFIX: Final = ".test.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def read_suite(path: Path) -> Suite:
         document = CheckedYaml(text, schema())
     except CheckedYamlError as error:
         raise SuiteError(f"\n`{path}`: ".join(error.sentences)) from None
-    named = document.data.get("policy", path.name.removesuffix(SUFFIX) + ".policy")
+    named = document.data.get("policy", path.name.removesuffix(SUITE) + ".policy")
     return Suite(Source(str(path), text), path.parent / named, document.data.get("name"), document.root)
 
 

@@ -10,7 +10,7 @@ a run is bounded by steps, not by time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from typing import Final
@@ -94,23 +94,15 @@ def in_file_tests(policy: ir.Policy) -> tuple[ir_test.Test, ...]:
     return tuple(test for test in policy.tests if isinstance(test, ir_test.Test))
 
 
-def run_tests(
-    tested: TestedPolicy, *, steps: int = STEPS, coverage: Coverage | None = None, stop_at_first: bool = False
-) -> list[Outcome]:
-    """Run the tests of one policy, in order.
+def run_tests(tested: TestedPolicy, *, steps: int = STEPS, coverage: Coverage | None = None) -> Iterator[Outcome]:
+    """Run the tests of one policy, in order, each when its outcome is asked for.
 
     Arguments:
         steps: messages that each test may take; one that takes more fails.
         coverage: notes what the tests see of the policy.
-        stop_at_first: whether one failure is enough.
     """
-    outcomes: list[Outcome] = []
     for test in tested.tests:
-        outcome = _Runner(tested, test, steps, coverage).outcome()
-        outcomes.append(outcome)
-        if stop_at_first and not outcome.passed:
-            break
-    return outcomes
+        yield _Runner(tested, test, steps, coverage).outcome()
 
 
 def played(tested: TestedPolicy, steps: tuple[ir_test.Step, ...]) -> Run | None:
@@ -136,10 +128,11 @@ def failed_tests(policies: Iterable[ir.Policy], registry: PluginRegistry = IN_TR
 
 def _failed(policy: ir.Policy, registry: PluginRegistry) -> Iterator[Diagnostic]:
     tested = TestedPolicy(policy, in_file_tests(policy), registry=registry)
-    for outcome in run_tests(tested, stop_at_first=True):
-        for failure in outcome.failures[:1]:
-            message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"
-            yield Diagnostic(FAILED_TEST, Severity.ERROR, message, outcome.file, failure.span)
+    outcome = next((one for one in run_tests(tested) if not one.passed), None)
+    if outcome is not None:
+        failure = outcome.failures[0]
+        message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"
+        yield Diagnostic(FAILED_TEST, Severity.ERROR, message, outcome.file, failure.span)
 
 
 # --- what the tests do not notice ------------------------------------------------------------------------
@@ -159,13 +152,20 @@ class Mutation:
         return 100.0 * (self.tried - len(self.survivors)) / self.tried if self.tried else 100.0
 
 
-def mutate(tested: Sequence[TestedPolicy], most: int = MOST_MUTANTS, steps: int = STEPS) -> Mutation:
+def mutate(
+    tested: Sequence[TestedPolicy],
+    most: int = MOST_MUTANTS,
+    steps: int = STEPS,
+    told: Callable[[float], None] = lambda share: None,
+) -> Mutation:
     """Run the tests of one policy against mutants of it, each until one fails. `tested`: the policy with its in-file
-    tests, and again with those of suites. Tests that fail of the policy itself must be put right first."""
+    tests, and again with those of suites. Tests that fail of the policy itself must be put right first. `told`: is told
+    the share of the mutants that have been tried, 0 to 1."""
     found = mutants(tested[0].policy)
     chosen = found if len(found) <= most else [found[at * len(found) // most] for at in range(most)]
     tried, survivors = 0, list[Mutant]()
-    for mutant in chosen:
+    for at, mutant in enumerate(chosen):
+        told(at / len(chosen))
         changed = replaced(tested[0], policy=mutant.policy)
         if isinstance(changed.compiled({}, None), Diagnostic):
             continue  # a plugin refuses the arguments that are left, so there is nothing to notice
@@ -176,7 +176,7 @@ def mutate(tested: Sequence[TestedPolicy], most: int = MOST_MUTANTS, steps: int 
 
 
 def _passes(tested: TestedPolicy, steps: int) -> bool:
-    return all(outcome.passed for outcome in run_tests(tested, steps=steps, stop_at_first=True))
+    return all(outcome.passed for outcome in run_tests(tested, steps=steps))
 
 
 # --- one test --------------------------------------------------------------------------------------------
