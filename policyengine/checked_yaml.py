@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from policyengine.control_characters import escaped
 from policyengine.plain_yaml import PlainYamlError, documents, plain
 from policyengine.suggestion import closest
 
@@ -71,7 +72,7 @@ class CheckedYaml:
     def _validate(self, schema: Mapping[str, Any]) -> None:
         found = sorted(schema_problems(self.data, schema), key=lambda one: self.line_column(one[0]))
         if found:
-            raise CheckedYamlError(*(str(self.wrong(place, told)) for place, told in found))
+            raise CheckedYamlError(*(str(self.wrong(place, escaped(told))) for place, told in found))
 
 
 def schema_errors(data: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:

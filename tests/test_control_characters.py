@@ -108,14 +108,18 @@ def test_a_pods_timeline_shows_names_and_messages_as_escapes() -> None:
 
 
 def test_a_scenarios_tables_and_picture_show_names_as_escapes(tmp_path: Path) -> None:
-    evil = json.dumps(EVIL.replace("\x00", ""))  # YAML has no NUL
+    evil, resource = (json.dumps(f"{of}{EVIL}".replace("\x00", "")) for of in ("", "vendor/"))  # YAML has no NUL
     file, picture, policy = tmp_path / "s.yaml", tmp_path / "s.svg", tmp_path / "p.policy"
     policy.write_text('policy "p" { filter "f" { require pod.name == "x" else "\\x1b[2J[red]no" } }')
-    given = f"nodes: [{{name: n, count: 1, allocatable: {{cpu: 4, {evil}: 2}}}}]"
-    file.write_text(f"name: {evil}\n{given}\npods: [{{name: p, requests: {{cpu: 1, {evil}: 1}}}}]\n")
+    given = f"nodes: [{{name: n, count: 1, allocatable: {{cpu: 4, {resource}: 2}}}}]"
+    file.write_text(f"name: {evil}\n{given}\npods: [{{name: p, requests: {{cpu: 1, {resource}: 1}}}}]\n")
     said = CliRunner().invoke(simulate, [str(file), "--svg", str(picture), "--policy", str(policy)]).output
     assert "\\x1b[2J" in said and "[red]no" in said and is_clean(said)
     ElementTree.parse(picture)
+    file.write_text(f"nodes: [{{name: n, count: 1, allocatable: {{{evil}: 2}}, {evil}: 1}}]\npods: []\n")
+    error = CliRunner().invoke(simulate, [str(file)]).exception
+    assert error is not None and "\\x1b[2J" in str(error)
+    assert all(is_clean(line) and line.startswith(f"`{file}`") for line in str(error).split("\n"))
 
 
 def stopped(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.control_characters import escaped
 from policyengine.language.checking.given_objects import wrong_amount
 
 Json = dict[str, Any]
@@ -147,7 +148,7 @@ class _Reader:
         )
 
     def _report(self, message: str, place: Place) -> None:
-        self.wrong.append(ScenarioError(message, place))
+        self.wrong.append(ScenarioError(escaped(message), place))
 
     def _templates(self, data: Mapping[str, Any], key: str) -> tuple[Template, ...]:
         found, seen = [], set[str]()
