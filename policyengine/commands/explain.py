@@ -95,13 +95,16 @@ def explain(
     if cluster_path is not None and (kubeconfig or context):
         raise click.UsageError("give --cluster FILE, or --kubeconfig and --context of a cluster that is there")
     given, asked = _given(paths, params), pod if name is None else name
+    notes: list[str] = []
     if cluster_path is None and given is None and not alone and now is None:
         from policyengine.commands.explain_live import explain_running
 
-        if explain_running(asked, kubeconfig, context, leases, output):
+        unasked = explain_running(asked, kubeconfig, context, leases, output)
+        if unasked is None:
             return
+        notes = unasked
     cluster = _cluster(cluster_path, kubeconfig, context, given)
-    for note in cluster.notes:
+    for note in (*notes, *cluster.notes):
         click.echo(f"note: {escaped_lines(note)}", err=True)
     if asked is not None:
         asked = _named(asked, cluster)

@@ -28,7 +28,7 @@ from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
 from policyengine.kube.config.credentials import AccessDenied, Server, Unreachable
 from policyengine.kube.http.client import ConnectionFailed, Transport
-from policyengine.kube.scheduler_pages import NoScheduler, UnknownPod, believe
+from policyengine.kube.scheduler_pages import NoScheduler, ServerSilent, UnknownPod, believe
 
 TIMEOUT: Final = 10.0
 _SHOWN: Final = 12
@@ -50,12 +50,17 @@ class Endpoints:
     """The name in their certificate; None: the address's."""
 
 
-def explain_running(name: str | None, kubeconfig: Path | None, context: str | None, leases: str, output: str) -> bool:
+def explain_running(
+    name: str | None, kubeconfig: Path | None, context: str | None, leases: str, output: str
+) -> list[str] | None:
     """Print what the schedulers that run in a kubeconfig's cluster say of a pod, or of all that wait; of one that they
     refuse also what would help, worked out from the cluster's objects.
 
-    False where none runs, or it cannot be asked: then a line on standard error says why. Raises `ConfigError`, and
-    `UnusableInput` for what is no pod's name.
+    None where they have been asked; else, where none runs or it cannot be asked, what is to be said of that.
+
+    Raises:
+        ConfigError, UnusableInput: the kubeconfig cannot be used; what is given is no pod's name.
+        ServerSilent: the API server does not answer, and need not be asked for its objects.
     """
     server = credentials.load(kubeconfig, context)
     try:
@@ -64,17 +69,18 @@ def explain_running(name: str | None, kubeconfig: Path | None, context: str | No
         else:
             page = running_scheduler.timeline(server, leases, *named(name, server.namespace or "default"))
     except NoScheduler:
-        return False
+        return []
+    except ServerSilent:
+        raise
     except (AccessDenied, Unreachable, UnknownPod) as error:
-        click.echo(f"note: {escaped(str(error))}; what follows is worked out from the cluster's objects", err=True)
-        return False
+        return [f"{escaped(str(error))}; what follows is worked out from the cluster's objects"]
     if name is not None:
         _show_with_help(page, server, output)
     elif output == "json":
         click.echo(json.dumps([{"pod": key, "running": one} for key, one in once(pages).items()], indent=2))
     else:
         show_queue(pages, None, output)
-    return True
+    return None
 
 
 def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> None:

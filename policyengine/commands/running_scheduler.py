@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from policyengine.clock import SystemClock
 from policyengine.commands.cluster_client import connected
+from policyengine.commands.progress import progress
 from policyengine.kube.config.credentials import Server
 from policyengine.kube.http.client import Client
-from policyengine.kube.scheduler_pages import RunningScheduler, UnknownPod, ask, find
+from policyengine.kube.scheduler_pages import RunningScheduler, ServerSilent, UnknownPod, ask, find
 
 Page = dict[str, Any]
 T = TypeVar("T")
@@ -51,4 +52,8 @@ def _with_running(server: Server, leases: str, act: Callable[[Client, list[Runni
         async with connected(server, check=False) as client:
             return await act(client, await find(client, SystemClock().now(), leases))
 
-    return asyncio.run(work())
+    try:
+        with progress(f"asking {server.url}"):
+            return asyncio.run(work())
+    except ServerSilent as error:
+        raise ServerSilent(f"{error}; is it up, and is `{server.url}` of {server.source} its address?") from None

@@ -82,6 +82,10 @@ class NoScheduler(Unreachable):
     """No Lease says that a scheduler runs in the cluster."""
 
 
+class ServerSilent(Unreachable):
+    """The API server itself does not answer."""
+
+
 class UnknownPod(LookupError):
     """The scheduler that runs knows no such pod."""
 
@@ -115,7 +119,8 @@ async def find(client: Client, now: float, namespace: str) -> list[RunningSchedu
     Raises:
         NoScheduler: there is none.
         AccessDenied: Leases may not be listed.
-        Unreachable: the API server does not answer, or every Lease has run out.
+        ServerSilent: the API server does not answer.
+        Unreachable: it answers as none does, or every Lease has run out.
     """
     leases = [one for one in await _leases(client, namespace) if one.spec.holder]
     found = [one.running() for one in leases if now <= one.expires() + SKEW]
@@ -219,10 +224,12 @@ async def _leases(client: Client, namespace: str) -> list[_Lease]:
         body = await client.call("GET", path, query={"labelSelector": f"{LABEL}={LABELLED}"}, seconds=TIMEOUT)
         return msgspec.json.decode(body, type=_Leases).items
     except ConnectionFailed as error:
-        raise Unreachable(f"the API server does not answer: {error}") from None
+        raise ServerSilent(f"the API server does not answer: {error}") from None
     except ApiError as error:
         told = f"the scheduler's Lease cannot be looked up: {error.message}"
-        if error.status in (401, 403):
+        if error.status == 401:
+            raise AccessDenied(f"the API server refuses the credentials: {error.message}; log in again") from None
+        if error.status == 403:
             raise AccessDenied(f"{told}; {_READER_ROLE}") from None
         raise Unreachable(told) from None
     except msgspec.MsgspecError as error:

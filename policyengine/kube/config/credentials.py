@@ -212,14 +212,21 @@ async def check_access(client: Client, url: str, source: str) -> None:
     try:
         await client.list_page(NODES, limit=1)
     except ConnectionFailed as error:
-        raise Unreachable(f"cannot reach the API server `{url}` ({source}): {error}") from None
+        raise Unreachable(
+            f"cannot reach the API server `{url}` ({source}): {error}; is it up, and is that its address?"
+        ) from None
     except ApiError as error:
         if error.status == 401:
             raise AccessDenied(
                 f"the API server `{url}` refuses the credentials of {source}: {error.message}; log in again"
             ) from None
         if error.status == 403:
-            raise AccessDenied(f"the API server `{url}` refuses to list nodes: {error.message}") from None
+            raise AccessDenied(
+                f"the API server `{url}` refuses to list nodes: {error.message}; "
+                "have a role that may list them bound to that account"
+            ) from None
         answer = error.message.strip().splitlines()
         said = f": {answer[0][:100]}" if answer else ""
-        raise Unreachable(f"`{url}` does not answer as an API server{said}") from None
+        raise Unreachable(
+            f"`{url}` does not answer as an API server{said}; is it the address of one? {source} names it"
+        ) from None
