@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import ceil
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -152,7 +151,7 @@ class TrialCluster:
         if pod is None:
             return [VictimDeleted(asked, was_there=False)]
         grace = pod.spec.termination_grace_period_seconds
-        end = timestamp(ceil(now + (GRACE if grace is None else grace)))
+        end = timestamp(now + (GRACE if grace is None else grace))
         why = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", asked.message, timestamp(now))
         metadata = replace(pod.metadata, deletion_timestamp=end)
         going = replace(pod, metadata=metadata, status=_with_condition(pod, why, nominated=None))
