@@ -51,7 +51,8 @@ class Follower(Protocol):
 class ServerHistory:
     """What all that read and write one API server know of its versions together."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client | None, clock: Clock) -> None:
+        """`client` asks the server where it is; None for one that may not list namespaces: 1 and 4 are left out."""
         self.generation = 0
         """Grows when the server's versions are found to have gone back: nothing known from before counts."""
         self.followers: list[Follower] = []
@@ -92,23 +93,25 @@ class ServerHistory:
     async def look(self, since: float) -> int:
         """The version the server has reached at some time after `since`, in seconds on the monotonic clock; 0 where it
         does not say, or may not be asked. One answer is told to many. Raises `ApiError`, `ConnectionFailed`."""
+        if self._client is None:
+            return 0
         async with self._asks:
             now = self._clock.monotonic()
             is_known = self._failure is not None or self._asked_at >= since
             if not is_known or now - self._asked_at >= HOLDS_FOR:
                 self._asked_at, self._failure = now, None
                 try:
-                    self._found = await self._look()
+                    self._found = await self._look(self._client)
                 except (ApiError, ConnectionFailed) as error:
                     self._failure = error
             if self._failure is not None:
                 raise self._failure
             return self._found
 
-    async def _look(self) -> int:
+    async def _look(self, client: Client) -> int:
         since = self.generation
         try:
-            page = await self._client.list_page(NAMESPACES, field_selector=_THE_NAMESPACE)
+            page = await client.list_page(NAMESPACES, field_selector=_THE_NAMESPACE)
         except ApiError as error:
             if error.status in (403, 404):
                 return 0

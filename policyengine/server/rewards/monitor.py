@@ -71,7 +71,7 @@ class Monitor:
         self._saved = ""
         self._nodes: dict[str, Mapping[str, str]] = {}
         """Node -> its annotations under our prefix, as last seen or written."""
-        history = ServerHistory(client, clock)
+        history = ServerHistory(None, clock)
         self._pods = Reflector(client, PODS, clock, random, history=history, on_problem=on_problem)
         self._followed = Reflector(client, NODES, clock, random, history=history, on_problem=on_problem)
         self._events = Reflector(client, EVENTS, clock, random, history=history, on_problem=on_problem)
