@@ -18,6 +18,7 @@ from typing import Any
 
 from policyengine import regular_file
 from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError, path_text, schema_problems, told_of
+from policyengine.control_characters import escaped
 from policyengine.kube.leader import LeaseSettings
 from policyengine.language.values import parse_duration
 
@@ -102,7 +103,7 @@ def read(text: str, name: str, flags: Mapping[str, Mapping[str, Any]] | None = N
         if not found:
             return Configuration(effective, laid)
     found.sort(key=lambda one: document.line_column(one[0]))
-    raise ConfigurationError("\n".join(f"{name}: {document.wrong(place, told)}" for place, told in found))
+    raise ConfigurationError("\n".join(f"{name}: {document.wrong(place, escaped(told))}" for place, told in found))
 
 
 @cache

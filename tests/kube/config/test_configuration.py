@@ -64,6 +64,13 @@ def test_each_field_of_an_extender_that_is_wrong_is_told(field: str) -> None:
     assert f"`extenders.0.{field}" in told and "line 4" in told
 
 
+def test_each_mistake_is_one_line_whatever_is_written() -> None:
+    text = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\nextenders: [{urlPrefix: 'http://a', "
+    with pytest.raises(ConfigurationError) as error:
+        read(text + 'httpTimeout: "x\\nINFO forged", "a\\nb": 1}]\n', "c")
+    assert len(str(error.value).splitlines()) == 2 and "x\\nINFO forged" in str(error.value)
+
+
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     told = problems("leaderElection:\n  leaseDuration: soon\n  leesDuration: 3s\nlog: {format: xml}\n")
     assert len(told) == 3
