@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.runner import Runner
 from policyengine.kube.watching.history import ServerHistory
@@ -239,9 +240,9 @@ async def test_31_the_lease_is_free_in_the_copy(world: World) -> None:
 def not_asking_who_it_is(patch: pytest.MonkeyPatch) -> None:
     original = ServerHistory._look
 
-    async def look(self: Any) -> int:
+    async def look(self: Any, client: Client) -> int:
         self._cluster = ""
-        return await original(self)
+        return await original(self, client)
 
     patch.setattr(ServerHistory, "_look", look)
 
