@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from policyengine.commands.explain import explain
-from policyengine.commands.explain_live import show as show_timeline
+from policyengine.commands.explaining.live import show as show_timeline
 from policyengine.commands.main import main
 from policyengine.commands.simulate import simulate
 from policyengine.control_characters import escaped, escaped_lines, escaped_values

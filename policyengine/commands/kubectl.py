@@ -13,6 +13,7 @@ from policyengine.commands.options import (
     SCHEDULER_NAMESPACE,
     SCHEDULER_NAMESPACE_VARIABLE,
     Command,
+    UnusableInput,
     file_option,
     output_option,
 )
@@ -83,7 +84,7 @@ def _command(name: str, path: str) -> Callable[[Callable[..., None]], click.Comm
     def make(show: Callable[..., None]) -> click.Command:
         @click.pass_context
         def run(ctx: click.Context, output: str) -> None:
-            from policyengine.commands.running_scheduler import pages
+            from policyengine.commands.explaining.running_scheduler import pages
 
             show(ctx, pages(_server(ctx), _flags(ctx)["leases"], path), output)
 
@@ -126,7 +127,9 @@ def rollout(ctx: click.Context, found: Any, output: str) -> None:
 
 def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The names of pods that wait; none where nobody can be asked."""
-    from policyengine.commands.running_scheduler import pages
+    from policyengine.commands.explaining.running_scheduler import pages
+    from policyengine.kube.config.credentials import AccessDenied, Unreachable
+    from policyengine.kube.config.kubeconfig import ConfigError
 
     try:
         server = _server(ctx)
@@ -134,7 +137,7 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
         known = [
             key.partition("/") for page in pages(server, _flags(ctx)["leases"], "/debug/queue") for key in page["pods"]
         ]
-    except Exception:  # a shell that completes has nowhere to show an error
+    except (AccessDenied, Unreachable, ConfigError, UnusableInput):  # a shell that completes has nowhere to show it
         return []
     return [CompletionItem(name) for where, _, name in known if where == namespace and name.startswith(incomplete)]
 

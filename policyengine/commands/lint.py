@@ -14,7 +14,7 @@ from policyengine.commands.options import UnusableInput, output_option, param_op
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
-    from policyengine.commands.lint_files import Linted
+    from policyengine.commands.linting.files import Linted
 
 FORMATS = ("text", "json", "github", "sarif", "junit")
 LEVELS = ("error", "warning", "info")
@@ -89,8 +89,8 @@ def _without_collection() -> Iterator[None]:
 def _lint(
     paths: Sequence[str], stdin_name: str, params: Mapping[str, object], output: str, fail_level: str, fix: bool
 ) -> int:
-    from policyengine.commands.lint_files import linted
-    from policyengine.commands.lint_formats import written
+    from policyengine.commands.linting.files import linted
+    from policyengine.commands.linting.formats import written
     from policyengine.commands.policy_files import texts_and_errors
 
     if fix:
@@ -109,7 +109,7 @@ def _lint(
 
 
 def _fix(paths: Sequence[str]) -> None:
-    from policyengine.commands.lint_fix import fix_all
+    from policyengine.commands.linting.fix import fix_all
     from policyengine.language.diagnostics import printable
 
     done = fix_all(paths)
@@ -128,14 +128,14 @@ def _plural(count: int, what: str) -> str:
 
 
 def _explain(code: str, paths: Sequence[str], params: Mapping[str, object]) -> None:
-    from policyengine.commands.lint_pages import page_of
+    from policyengine.commands.linting.pages import page_of
 
     page = page_of(code)
     if page is None:
         raise UnusableInput(f"no finding has the code `{code}`; codes look like `PE1001`")
     click.echo(page)
     if paths:
-        from policyengine.commands.lint_examples import explained
+        from policyengine.commands.linting.examples import explained
 
         for part in explained(code, paths, params):
             click.echo(f"\n{part}", nl=False)

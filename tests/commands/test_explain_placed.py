@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from policyengine.commands.explain import explain
-from policyengine.commands.explain_live import show
-from policyengine.commands.explain_placed import show_why
+from policyengine.commands.explaining.live import show
+from policyengine.commands.explaining.placed import show_why
 from policyengine.diagnosis.why_here import why_here
 from policyengine.scheduler.messages import PodDeleted
 from policyengine.server.debug import pod_timeline

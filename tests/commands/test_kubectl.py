@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.commands import running_scheduler
+from policyengine.commands.explaining import running_scheduler
 from policyengine.commands.kubectl import complete
 from policyengine.commands.kubectl_tables import age
 from policyengine.kube.config.credentials import AccessDenied

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from policyengine.commands import installed_plugins, lint_files
+from policyengine.commands import installed_plugins
 from policyengine.commands.fmt import fmt
 from policyengine.commands.installed_plugins import GROUP, installed_registry
 from policyengine.commands.lint import lint
+from policyengine.commands.linting import files as lint_files
 from policyengine.commands.new import module_name, new, plugin_name
 from policyengine.commands.test import test as run_tests
 from tests.commands.process import ROOT

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from policyengine.commands.test_suite import schema
+from policyengine.commands.testing.suite import schema
 from tests.commands.junit import assert_is_junit
 
 POLICY = """policy "p" {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from policyengine.commands.test_suite import schema
+from policyengine.commands.testing.suite import schema
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, POD_FIELDS, form
 from policyengine.language.schema import OBJECTS
 from policyengine.language.types import Kind, Type

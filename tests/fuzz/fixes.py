@@ -21,7 +21,7 @@ from typing import Any
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
-from policyengine.commands.lint_fix import fix_all
+from policyengine.commands.linting.fix import fix_all
 from policyengine.diagnosis.explain import explain
 from policyengine.language.diagnostics import Severity, Source
 from policyengine.language.parse import parse_file

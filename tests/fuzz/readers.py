@@ -16,11 +16,11 @@ from pathlib import Path
 from policyengine import plain_yaml
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.workload_objects import SchedulingPolicy
-from policyengine.commands.cluster_file import read_cluster
 from policyengine.commands.convert import _policies, _run_configuration
+from policyengine.commands.explaining.cluster_file import read_cluster
 from policyengine.commands.manifests import texts_of
 from policyengine.commands.options import UnusableInput
-from policyengine.commands.test_suite import SuiteError, read_suite
+from policyengine.commands.testing.suite import SuiteError, read_suite
 from policyengine.control_characters import escaped_lines
 from policyengine.diagnosis.dump import ClusterShapeError
 from policyengine.diagnosis.explain import explain

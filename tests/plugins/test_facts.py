@@ -41,12 +41,12 @@ def test_every_plugin_is_named_in_a_test(name: str) -> None:
     ("modules", "slow"),
     [
         (
-            "policyengine.commands.lint_files, policyengine.commands.lint_formats",
+            "policyengine.commands.linting.files, policyengine.commands.linting.formats",
             {"numpy", "aiohttp", "kubernetes", "yaml", "jsonschema"},
         ),
         ("policyengine.simulator.sandbox, policyengine.kube.policies.proof_process", {"kubernetes", "jsonschema"}),
         (
-            "policyengine.commands.test_report, policyengine.commands.test_run",
+            "policyengine.commands.testing.report, policyengine.commands.testing.run",
             {"aiohttp", "asyncio", "kubernetes", "yaml", "jsonschema", "rich", "xml", "policyengine.language.lint"},
         ),
     ],

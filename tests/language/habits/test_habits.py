@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from policyengine.commands.lint_fix import fix_all
+from policyengine.commands.linting.fix import fix_all
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.server.language_server.project import Project

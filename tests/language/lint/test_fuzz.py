@@ -110,7 +110,7 @@ def test_a_text_near_a_limit_takes_less_than_two_seconds_and_little_memory(name:
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from policyengine.commands.lint_files import linted\n"
+        "from policyengine.commands.linting.files import linted\n"
         "from policyengine.commands.policy_files import texts_and_errors\n"
         "texts, errors = texts_and_errors([sys.argv[1]])\n"
         "before = time.process_time()\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 
-from policyengine.commands.lint_files import linted
+from policyengine.commands.linting.files import linted
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Source
 from policyengine.language.policy_text import PolicyText

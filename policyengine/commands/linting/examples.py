@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from policyengine.commands.installed_plugins import installed_registry
-from policyengine.commands.lint_files import Linted, linted
+from policyengine.commands.linting.files import Linted, linted
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.policy_files import texts_and_errors
 from policyengine.language.diagnostics import printable, render

@@ -1,4 +1,4 @@
-"""Suites: tests of a policy in YAML (`*.test.yaml`), valid by `test_suite.schema.json`, as the steps of in-file tests.
+"""Suites: tests of a policy in YAML (`*.test.yaml`), valid by `suite.schema.json`, as the steps of in-file tests.
 
 A suite is data from outside: no aliases, no anchors, no tags, bounded size and depth.
 """
@@ -19,7 +19,7 @@ from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.commands.manifests import read_text
 from policyengine.commands.policy_files import SUITE
-from policyengine.commands.test_suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
+from policyengine.commands.testing.suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.messages import Message, ObjectObserved
@@ -61,7 +61,7 @@ class Suite:
 @cache
 def schema() -> dict[str, Any]:
     """The JSON schema of suites."""
-    text = files("policyengine.commands").joinpath("test_suite.schema.json").read_text(encoding="utf-8")
+    text = files("policyengine.commands.testing").joinpath("suite.schema.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
-from policyengine.commands.lint_files import Linted
+from policyengine.commands.linting.files import Linted
 from policyengine.commands.options import is_coloured
 from policyengine.control_characters import xml_text
 from policyengine.language.diagnostics import CODES, Diagnostic, Fix, Severity, Source, printable, render, to_json

@@ -53,7 +53,7 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
         UnusableInput: the file cannot be read, or holds no cluster.
     """
     from policyengine.cluster.objects import ObjectError
-    from policyengine.commands.cluster_file import read_cluster
+    from policyengine.commands.explaining.cluster_file import read_cluster
     from policyengine.diagnosis.dump import NAMESPACE, ClusterShapeError, objects_in, read_objects
     from policyengine.plugins.registry import with_default_profile
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from policyengine.commands.explain_table import best
+from policyengine.commands.explaining.table import best
 from policyengine.control_characters import escaped_values
 
 Entry = Mapping[str, Any]

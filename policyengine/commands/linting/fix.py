@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from policyengine.commands.lint_files import Linted, linted
+from policyengine.commands.linting.files import Linted, linted
 from policyengine.commands.policy_files import texts_and_errors
 from policyengine.language.diagnostics import Diagnostic, Edit, Source, has_errors
 from policyengine.language.edits import applied

@@ -26,7 +26,7 @@ from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_
 from policyengine.trials.policy_test_verdict import Failure
 
 if TYPE_CHECKING:
-    from policyengine.commands.test_suite import Suite
+    from policyengine.commands.testing.suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]
 
 def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:
     """Add the tests of a suite to the policy they are about, which is loaded if no path named it."""
-    from policyengine.commands.test_suite import read_suite
-    from policyengine.commands.test_suite_steps import SuiteError
+    from policyengine.commands.testing.suite import read_suite
+    from policyengine.commands.testing.suite_steps import SuiteError
 
     try:
         suite = read_suite(path)
