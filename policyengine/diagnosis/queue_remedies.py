@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from difflib import SequenceMatcher
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import ReplicaSet
 from policyengine.diagnosis import kubectl
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
+from policyengine.suggestion import nearest_first
 
 NAMES: Final = 2
 """Scheduler names that are tried, the nearest first."""
@@ -36,12 +37,11 @@ _SCALED: Final = {"StatefulSet": "statefulset", "ReplicaSet": "replicaset", "Dep
 def served(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     """A scheduler name that is served."""
     asked = attempt.pod.scheduler_name
-    near = sorted(what_if.served, key=lambda name: (-SequenceMatcher(None, asked, name).ratio(), name))
-    for place, name in enumerate(near[:NAMES]):
+    for place, name in enumerate(nearest_first(asked, what_if.served)[:NAMES]):
         detail = {"from": asked, "to": name}
         text = f"ask for the scheduler {name} instead of {asked}"
         change = Change("schedulerName", "", text, 1.1 + 0.1 * place, detail)
-        yield attempt.with_spec(change, lambda spec, name=name: replace(spec, scheduler_name=name))  # type: ignore[misc]
+        yield attempt.with_spec(change, partial(replace, scheduler_name=name))
 
 
 def ungated(attempt: Attempt) -> Iterator[Attempt]:

@@ -252,7 +252,7 @@ class WhatIf:
             if len(diagnosis.feasible):
                 return False
             plugins = evaluator.profile.post_filters
-            found = run_post_filters(plugins, attempt.pod, diagnosis, evaluator, self.view)  # type: ignore[arg-type]
+            found = run_post_filters(plugins, attempt.pod, diagnosis, evaluator, self.view)
             return bool(found.victims)
 
 

@@ -19,6 +19,8 @@ from policyengine.framework.quota import NO_QUOTAS, Quotas
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView
+    from policyengine.framework.post_filter import PostFilterPlugin
+    from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 
 
 class Fingerprints(NamedTuple):
@@ -148,14 +150,12 @@ class Profile:
     """(plugin, weight); the weighted scores add up to a node's total."""
     tiers: frozenset[str] = frozenset()
     """The scores whose weights are more than all that counts less could come to; nor may an extender outweigh them."""
-    post_filters: tuple[Plugin, ...] = ()
+    post_filters: tuple[PostFilterPlugin, ...] = ()
     preempt: PreemptRule | None = None
     """Narrows whom preemption may choose."""
-    reserve: tuple[Plugin, ...] = ()
-    permit: tuple[Plugin, ...] = ()
-    pre_bind: tuple[Plugin, ...] = ()
-    bind: tuple[Plugin, ...] = ()
-    post_bind: tuple[Plugin, ...] = ()
+    reserve: tuple[ReservePlugin, ...] = ()
+    permit: tuple[PermitPlugin, ...] = ()
+    pre_bind: tuple[PreBindPlugin, ...] = ()
     gangs: tuple[GangRule, ...] = ()
     """The first whose `key` is not None applies to a pod."""
     logs: tuple[LogRule, ...] = ()
@@ -180,7 +180,7 @@ class Profile:
         yield from self.quotas.rules
         yield from self.filters
         yield from (plugin for plugin, _ in self.scores)
-        for group in (self.post_filters, self.reserve, self.permit, self.pre_bind, self.bind, self.post_bind):
+        for group in (self.post_filters, self.reserve, self.permit, self.pre_bind):
             yield from group
 
     def events_of(self, plugin_name: str) -> Sequence[ClusterEventWithHint]:

@@ -83,8 +83,6 @@ def own_rules(profile: Profile) -> Profile:
         reserve=(),
         permit=(),
         pre_bind=(),
-        bind=(),
-        post_bind=(),
         gangs=(),
     )
 
