@@ -7,19 +7,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from policyengine.cluster.kinds import (
-    FINISHED_PODS,
-    NODES,
-    PODS,
-    WATCHED,
-    Kind,
-)
+from policyengine.cluster.kinds import FINISHED_PODS, NODES, PODS, WATCHED, Kind
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.framework.profile import Profile
 from policyengine.kube.config.credentials import AccessDenied
-from policyengine.kube.http.client import ApiError, Client, Page
-from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
-from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.policies.forms import FORMS, selector
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE, PolicySource
 from policyengine.kube.watching.informers import ALWAYS, kinds_read
 
@@ -73,43 +66,37 @@ async def list_policies(client: Client) -> tuple[list[PolicySource], list[str]]:
     """(objects that carry policies, what could not be had, and why). Raises `ApiError`, `ConnectionFailed`."""
     left_out: list[str] = []
     found: list[PolicySource] = []
-    for source, selector in ((ConfigMapSource, LABEL_SELECTOR), (SchedulingPolicySource, "")):
+    for form in FORMS:
         try:
-            found += [source(one) async for one in _selected(client, source.KIND, selector, left_out)]
+            found += [form(one) async for one in _selected(client, form.KIND, selector(form), left_out)]
         except ApiError as error:
-            _leave_out(source.KIND, error, left_out)
+            _leave_out(form.KIND, error, left_out)
     return found, left_out
 
 
-async def _selected(client: Client, kind: Kind[Any], selector: str, left_out: list[str]) -> AsyncIterator[Any]:
+async def _selected(client: Client, kind: Kind[Any], labels: str, left_out: list[str]) -> AsyncIterator[Any]:
     """Those of all namespaces; where that is refused, those of `NAMESPACES`."""
     try:
-        everywhere = [one async for one in _decoded(client, kind, left_out, "", selector)]
+        everywhere = [one async for one in _decoded(client, kind, left_out, "", labels)]
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         everywhere = []
         for namespace in NAMESPACES:
-            everywhere += [one async for one in _decoded(client, kind, left_out, namespace, selector)]
+            everywhere += [one async for one in _decoded(client, kind, left_out, namespace, labels)]
     for one in everywhere:
         yield one
 
 
 async def _decoded(
-    client: Client, kind: Kind[Any], left_out: list[str], namespace: str = "", selector: str = ""
+    client: Client, kind: Kind[Any], left_out: list[str], namespace: str = "", labels: str = ""
 ) -> AsyncIterator[Any]:
     """The objects of a kind, page by page. Raises `ApiError`, `ConnectionFailed`."""
-    token = ""
-    while True:
-        page: Page = await client.list_page(kind, namespace, selector, token)
-        for raw in page.items or ():
-            try:
-                yield decode(kind.type, bytes(raw))
-            except ObjectError as error:
-                left_out.append(f"{error}; it is left out")
-        token = page.metadata.continue_
-        if not token:
-            return
+    async for raw in client.list_all(kind, namespace, labels):
+        try:
+            yield decode(kind.type, raw)
+        except ObjectError as error:
+            left_out.append(f"{error}; it is left out")
 
 
 def _leave_out(kind: Kind[Any], error: ApiError, left_out: list[str]) -> None:

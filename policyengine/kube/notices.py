@@ -13,18 +13,17 @@ Rules:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
-
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import CONFIG_MAPS, SCHEDULING_POLICIES, Kind
-from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.kinds import Kind
+from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
-from policyengine.kube.policies.config_map import LABEL_SELECTOR, STATUS
+from policyengine.kube.policies.forms import FORMS, Form, selector
 from policyengine.kube.policies.reports import CONTROLLER
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.state import SchedulerState
@@ -42,13 +41,6 @@ NAMES = 5
 KUBE_SCHEDULERS = "default-scheduler"
 """The one name that others serve wherever Kubernetes runs."""
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-
-class _Labelled(msgspec.Struct):
-    """A ConfigMap or SchedulingPolicy, as far as it matters here."""
-
-    metadata: ObjectMeta
-    status: dict[str, Any] | None = None
 
 
 class Notices:
@@ -70,7 +62,7 @@ class Notices:
         self._record = record
         self._leads = leads
         self._namespace = namespace
-        self._selector = label_selector
+        self._label_selector = label_selector
         self._told: set[str] = set()
         """UIDs of the pods that were told and still wait."""
         self._told_policies: set[str] = set()
@@ -117,11 +109,11 @@ class Notices:
     async def look_elsewhere(self) -> None:
         """Tell of policies in namespaces that are not read. Raises `ApiError`, `ConnectionFailed`."""
         seen: set[str] = set()
-        for kind in (CONFIG_MAPS, SCHEDULING_POLICIES):
+        for form in FORMS:
+            kind = form.KIND
             if not await self._may_list(kind):
                 continue
-            for one in await self._elsewhere(kind):
-                about = one.metadata
+            for about in await self._elsewhere(form):
                 seen.add(about.uid)
                 if about.uid in self._seen and about.uid not in self._told_policies:
                     self._told_policies.add(about.uid)
@@ -138,34 +130,19 @@ class Notices:
         status = object_of(await self._client.call("POST", _REVIEWS, review)).get("status") or {}
         return bool(status.get("allowed"))
 
-    async def _elsewhere(self, kind: Kind[Any]) -> list[_Labelled]:
-        """Those with the label and without a status, page by page."""
-        found: list[_Labelled] = []
-        token, selector = "", self._selector
-        if kind is SCHEDULING_POLICIES and selector == LABEL_SELECTOR:
-            selector = ""  # they are policies without a label, as `reload` has it
-        while True:
-            try:
-                page = await self._client.list_page(kind, label_selector=selector, continue_=token)
-            except ApiError as error:
-                if error.status == HTTPStatus.NOT_FOUND:  # a kind that this cluster has not
-                    return found
-                raise
-            found += _unread(page.items or (), self._namespace)
-            token = page.metadata.continue_
-            if not token:
-                return found
-
-
-def _unread(items: Any, namespace: str) -> Iterator[_Labelled]:
-    for raw in items:
+    async def _elsewhere(self, form: Form) -> list[ObjectMeta]:
+        """Those with the label and without a status."""
+        found: list[ObjectMeta] = []
         try:
-            one = msgspec.json.decode(raw, type=_Labelled)
-        except msgspec.MsgspecError:
-            continue
-        about = one.metadata
-        if about.namespace != namespace and STATUS not in (about.annotations or {}) and not one.status:
-            yield one
+            async for raw in self._client.list_all(form.KIND, label_selector=selector(form, self._label_selector)):
+                with suppress(ObjectError):  # whatever is wrong with it, nobody says here
+                    source = form(decode(form.KIND.type, raw))
+                    if source.metadata.namespace != self._namespace and not source.is_answered:
+                        found.append(source.metadata)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:  # else a kind that this cluster has not
+                raise
+        return found
 
 
 def _event(

@@ -13,6 +13,7 @@ import pytest
 from policyengine.kube import notices
 from policyengine.kube.http.client import Client
 from policyengine.kube.notices import PATIENCE, PERIOD
+from policyengine.kube.policies.config_map import STATUS
 from policyengine.kube.scheduling import Scheduler
 from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server.access.authentication import service_account
@@ -98,7 +99,7 @@ async def test_a_policy_where_nobody_reads_is_told_so_once_and_one_that_another_
     world.start()
     await world.config_map("policies", "ours")
     await world.config_map("team", "stray")
-    await world.config_map("team", "theirs", **{"policyengine.io/status": "{}"})
+    await world.config_map("team", "theirs", **{STATUS: '{"state": "rejected"}'})
     await asyncio.sleep(LONG)
     note = "policies are read in namespace `policies`; nobody reads this one"
     told = await world.events(EVENTS.replace("default", "team"))

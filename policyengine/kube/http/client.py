@@ -194,11 +194,13 @@ class Client:
         except msgspec.MsgspecError as error:
             raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
 
-    async def list_all(self, resource: Kind[Any]) -> AsyncIterator[bytes]:
+    async def list_all(
+        self, resource: Kind[Any], namespace: str = "", label_selector: str = ""
+    ) -> AsyncIterator[bytes]:
         """Each object as JSON, read page by page. Raises `ApiError`, `ConnectionFailed`."""
         token = ""
         while True:
-            page = await self.list_page(resource, continue_=token)
+            page = await self.list_page(resource, namespace, label_selector, token)
             for raw in page.items or ():
                 yield bytes(raw)
             token = page.metadata.continue_

@@ -31,11 +31,11 @@ from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.compiling import CompileLimiter
-from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
+from policyengine.kube.policies.config_map import LABEL_SELECTOR
+from policyengine.kube.policies.forms import FORMS, Form, selector
 from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, SourceKey, Standing, changes
 from policyengine.kube.policies.reports import PolicyReports
 from policyengine.kube.policies.rollout_settings import Suspension, described
-from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.policies.serving import candidate_of, refused_unread
 from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
 from policyengine.kube.watching.history import ServerHistory
@@ -48,7 +48,6 @@ from policyengine.scheduler.rollout import Rollout, RolloutSettings
 
 logger = logging.getLogger(__name__)
 
-_Form = type[ConfigMapSource] | type[SchedulingPolicySource]
 SETTLING = 3.0
 """Seconds after the first list in which its policies can be compiled before the first pod is decided about."""
 LOOK = 1.0
@@ -103,10 +102,6 @@ class PolicyReloader:
         self._arrived = asyncio.Event()
         self._has_candidates = asyncio.Event()
         self._limiter = CompileLimiter()
-        # A label of the operator's own choice tells the policies of several installations apart: it holds for both.
-        selectors: dict[_Form, str] = {ConfigMapSource: label_selector, SchedulingPolicySource: label_selector}
-        if label_selector == LABEL_SELECTOR:
-            selectors[SchedulingPolicySource] = ""
         self._reflectors = {
             form: Reflector(
                 client,
@@ -115,11 +110,11 @@ class PolicyReloader:
                 random,
                 history=history,
                 namespace=namespace,
-                label_selector=selector,
+                label_selector=selector(form, label_selector),
                 on_problem=logger.warning,
                 on_absent=_tell_absent,
             )
-            for form, selector in selectors.items()
+            for form in FORMS
         }
         self._reports = PolicyReports(client, clock, random, record, leads)
         if history is not None:
@@ -145,7 +140,7 @@ class PolicyReloader:
         self._report_progress(is_last=True)
         await self._reports.flush(seconds)
 
-    async def _follow(self, form: _Form) -> None:
+    async def _follow(self, form: Form) -> None:
         async for change in self._reflectors[form].changes():
             if isinstance(change, Observed):
                 source = form(change.object)
