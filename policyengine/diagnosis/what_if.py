@@ -24,7 +24,7 @@ from policyengine.diagnosis.dump import DumpedObject
 from policyengine.framework.changes import NO_ROWS
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_with_nominated
-from policyengine.framework.post_filter import run_post_filters
+from policyengine.framework.post_filter import PostFilterPlugin, run_post_filters
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Rows
 
@@ -251,7 +251,7 @@ class WhatIf:
             diagnosis = filter_with_nominated(evaluator, self.view, attempt.pod)
             if len(diagnosis.feasible):
                 return False
-            plugins = evaluator.profile.post_filters
+            plugins = [one for one in evaluator.profile.post_filters if isinstance(one, PostFilterPlugin)]
             found = run_post_filters(plugins, attempt.pod, diagnosis, evaluator, self.view)
             return bool(found.victims)
 

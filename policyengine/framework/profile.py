@@ -19,7 +19,6 @@ from policyengine.framework.quota import NO_QUOTAS, Quotas
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView
-    from policyengine.framework.post_filter import PostFilterPlugin
     from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 
 
@@ -150,7 +149,7 @@ class Profile:
     """(plugin, weight); the weighted scores add up to a node's total."""
     tiers: frozenset[str] = frozenset()
     """The scores whose weights are more than all that counts less could come to; nor may an extender outweigh them."""
-    post_filters: tuple[PostFilterPlugin, ...] = ()
+    post_filters: tuple[Plugin, ...] = ()
     preempt: PreemptRule | None = None
     """Narrows whom preemption may choose."""
     reserve: tuple[ReservePlugin, ...] = ()

@@ -133,10 +133,11 @@ class Notices:
     async def _elsewhere(self, form: Form) -> list[ObjectMeta]:
         """Those with the label and without a status."""
         found: list[ObjectMeta] = []
+        kind: Kind[Any] = form.KIND
         try:
-            async for raw in self._client.list_all(form.KIND, label_selector=selector(form, self._label_selector)):
+            async for raw in self._client.list_all(kind, label_selector=selector(form, self._label_selector)):
                 with suppress(ObjectError):  # whatever is wrong with it, nobody says here
-                    source = form(decode(form.KIND.type, raw))
+                    source = form(decode(kind.type, raw))
                     if source.metadata.namespace != self._namespace and not source.is_answered:
                         found.append(source.metadata)
         except ApiError as error:
