@@ -139,7 +139,7 @@ SMALL_OBJECTS: tuple[ObjectInfo, ...] = (
         "toleration",
         "a toleration of a pod",
         field_of("key", STRING, "the taint's key, '' for every key"),
-        field_of("operator", STRING, "Equal or Exists"),
+        field_of("operator", STRING, "Equal, Exists, Gt or Lt"),
         field_of("value", STRING, "the taint's value"),
         field_of("effect", STRING, "the taint's effect, '' for every effect"),
     ),

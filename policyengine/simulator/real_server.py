@@ -108,19 +108,21 @@ def binaries() -> tuple[Path, Path]:
 
 
 @asynccontextmanager
-async def real_server(port: int = 0, audit_log: Path | None = None) -> AsyncIterator[tuple[str, str]]:
+async def real_server(
+    port: int = 0, audit_log: Path | None = None, flags: Sequence[str] = ()
+) -> AsyncIterator[tuple[str, str]]:
     """Start both, give (URL, administrator's token), end both. `audit_log` is given every request when it comes and
-    when it is answered, a JSON event a line.
+    when it is answered, a JSON event a line. `flags`: more of kube-apiserver's.
 
     Raises `ServerError`.
     """
-    async with real_processes(port, audit_log) as server:
+    async with real_processes(port, audit_log, flags=flags) as server:
         yield server.url, server.token
 
 
 @asynccontextmanager
 async def real_processes(
-    port: int = 0, audit_log: Path | None = None, administrators: Sequence[str] = ()
+    port: int = 0, audit_log: Path | None = None, administrators: Sequence[str] = (), flags: Sequence[str] = ()
 ) -> AsyncIterator[RealServer]:
     """As `real_server`, with the processes in hand. Each of the `administrators` may do everything under its own name;
     its token is `NAME-token`.
@@ -137,7 +139,7 @@ async def real_processes(
         users = [(token, "admin"), *((f"{name}-token", name) for name in administrators)]
         rows = [f'{shown},{name},{name},"system:masters"\n' for shown, name in users]
         (place / "tokens.csv").write_text("".join(rows))
-        flags = [*_flags(place, etcd_port, secure_port), *(_audit_flags(place, audit_log) if audit_log else ())]
+        flags = [*_flags(place, etcd_port, secure_port), *(_audit_flags(place, audit_log) if audit_log else ()), *flags]
         async with (
             _process(place / "etcd.log", etcd, *_etcd_flags(place, etcd_port)) as store,
             _process(place / "apiserver.log", apiserver, *flags) as process,

@@ -84,12 +84,12 @@ def _overhead(rng: Random, spec: Json) -> None:
 def _tolerations(rng: Random, spec: Json) -> None:
     made = []
     for _ in range(rng.randint(1, 3)):
-        one: Json = {"operator": rng.choice(("Exists", "Equal", ""))}
+        one: Json = {"operator": rng.choice(("Exists", "Equal", "", "Gt", "Lt"))}
         one["key"] = rng.choice(TAINT_KEYS)
         if one["operator"] == "Exists" and rng.random() < 0.2:
             del one["key"]
         if one["operator"] != "Exists":
-            one["value"] = rng.choice(("", "a", "b"))
+            one["value"] = rng.choice(("3", "5", "-5") if one["operator"] in ("Gt", "Lt") else ("", "a", "b"))
         if rng.random() < 0.6:
             one["effect"] = rng.choice(EFFECTS)
         if one.get("effect") == "NoExecute" and rng.random() < 0.5:

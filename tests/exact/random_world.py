@@ -192,7 +192,7 @@ def _node(rng: Random, name: str, crowded: bool) -> Json:
     if rng.random() < 0.08:
         spec["unschedulable"] = True
     if rng.random() < 0.35:
-        taints = {(rng.choice(TAINT_KEYS), rng.choice(EFFECTS)): rng.choice(("", "a", "b")) for _ in range(2)}
+        taints = {(rng.choice(TAINT_KEYS), rng.choice(EFFECTS)): rng.choice(("", "a", "b", "3", "7")) for _ in range(2)}
         spec["taints"] = [{"key": key, "value": value, "effect": effect} for (key, effect), value in taints.items()]
     images = [
         {"names": [image], "sizeBytes": size}

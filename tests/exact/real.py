@@ -24,6 +24,8 @@ Json = dict[str, Any]
 
 SCHEDULER = "exact"
 """The scheduler name of kube-scheduler's profile and of our policy."""
+GATES = "--feature-gates=TaintTolerationComparisonOperators=true"
+"""Alpha in 1.36. A pod that does not use what they bring is decided about as without them."""
 PATIENCE = 60.0
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -147,6 +149,7 @@ class Real:
                 str(scheduler_binary()),
                 f"--config={path}",
                 "--secure-port=0",
+                GATES,
                 *FLAGS,
                 stdout=log,
                 stderr=log,
@@ -185,7 +188,7 @@ def _configuration(path: Path) -> Json:
 async def real(folder: Path) -> AsyncIterator[Real]:
     """An API server with what outlives worlds; skips where a program is missing."""
     scheduler_binary()
-    async with real_server() as (url, token):
+    async with real_server(flags=[GATES]) as (url, token):
         path = folder / "kubeconfig"
         write_kubeconfig(path, kubeconfig(url, token))
         transport = credentials.load(path).connect()

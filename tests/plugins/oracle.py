@@ -132,6 +132,12 @@ def tolerated(pod: Json, taint: Json) -> bool:
             continue
         if toleration.get("key") and toleration["key"] != taint["key"]:
             continue
+        if operator in ("Gt", "Lt"):
+            texts = taint["value"], toleration.get("value", "")
+            if all(re.fullmatch("0|-?[1-9][0-9]*", text) and abs(int(text)) < 2**62 for text in texts):
+                given, bound = map(int, texts)
+                if (given > bound) if operator == "Gt" else (given < bound):
+                    return True
         if operator == "Exists" or (operator == "Equal" and toleration.get("value", "") == taint["value"]):
             return True
     return False

@@ -113,15 +113,16 @@ def _container(rng: Random) -> Json:
 
 
 def _taint(rng: Random) -> Json:
-    return {"key": rng.choice(TAINT_KEYS), "value": rng.choice(("", "a", "b")), "effect": rng.choice(EFFECTS)}
+    value = rng.choice(("", "a", "b", "3", "7", "07"))
+    return {"key": rng.choice(TAINT_KEYS), "value": value, "effect": rng.choice(EFFECTS)}
 
 
 def _toleration(rng: Random) -> Json:
-    toleration: Json = {"operator": rng.choice(("Exists", "Equal", "", "Gt"))}
+    toleration: Json = {"operator": rng.choice(("Exists", "Equal", "", "Gt", "Lt"))}
     if rng.random() < 0.8:
         toleration["key"] = rng.choice(TAINT_KEYS)
     if toleration["operator"] != "Exists":
-        toleration["value"] = rng.choice(("", "a", "b"))
+        toleration["value"] = rng.choice(("", "a", "b", "3", "5", "-5", str(10**30)))
     if rng.random() < 0.5:
         toleration["effect"] = rng.choice(EFFECTS)
     return toleration

@@ -1,11 +1,12 @@
 """Taints and tolerations: which taints a pod tolerates (core/v1 Toleration).
 
-The comparison operators Lt and Gt (KEP-5471) are alpha in 1.36 and off by default: a toleration with them matches
-no taint, as in kube-scheduler.
+The operators Gt and Lt (KEP-5471, gate TaintTolerationComparisonOperators) compare the taint's value with the
+toleration's, both as integers. An API server whose gate is off takes no pod with them, so they need no switch here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 HARD: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 """The effects that keep a pod off a node."""
+_DECIMAL: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 """What a cordoned node amounts to."""
 
@@ -41,7 +43,20 @@ def _matches(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
+    if toleration.operator in ("Gt", "Lt"):
+        given, bound = _integer(taint.value), _integer(toleration.value)
+        if given is None or bound is None:
+            return False
+        return given > bound if toleration.operator == "Gt" else given < bound
     return toleration.operator == "Exists"
+
+
+def _integer(text: str) -> int | None:
+    """The integer of 64 bits that the text is in its shortest form (content.IsDecimalInteger); None for any other."""
+    if _DECIMAL.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 class TaintTable:

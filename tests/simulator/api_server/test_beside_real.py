@@ -34,6 +34,16 @@ pod-of-no-class: {v1/pods: {spec: {containers: [*c], priorityClassName: absent}}
 pod-that-says-five: {v1/pods: {spec: {containers: [*c], priority: 5}}}
 pod-that-says-never: {v1/pods: {spec: {containers: [*c], preemptionPolicy: Never}}}
 pod-that-says-nought: {v1/pods: {spec: {containers: [*c], preemptionPolicy: PreemptLowerPriority, priority: 0}}}
+pod-that-tolerates-more: {v1/pods: {spec: {containers: [*c], tolerations: [{key: k, operator: Gt, value: "-5"}]}}}
+pod-that-tolerates-what-is-no-number:
+  v1/pods:
+    spec:
+      containers: [*c]
+      tolerations:
+      - {key: k, operator: Lt}
+      - {key: k, operator: Lt, value: "07"}
+      - {key: k, operator: Gt, value: "1.5"}
+      - {key: k, operator: Gt, value: "9223372036854775808"}
 default-class: {scheduling.k8s.io/v1/priorityclasses: {value: 10, globalDefault: true}}
 second-default-class: {scheduling.k8s.io/v1/priorityclasses: {value: 5, globalDefault: true}}
 pod-of-the-default-class: {v1/pods: {spec: {containers: [*c]}}}
@@ -86,7 +96,7 @@ async def both() -> AsyncIterator[tuple[Transport, Transport]]:
     """A real server's administrator and ours."""
     if not os.environ.get(ASSETS):
         pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
-    async with real_server() as (url, token):
+    async with real_server(flags=["--feature-gates=TaintTolerationComparisonOperators=true"]) as (url, token):
         real = connect(url, token)
         yield real, MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
         await real.close()

@@ -4,6 +4,7 @@ Container names and images, resources, ports, policies, tolerations, affinity op
 constraints; on update, only images, deadlines, added tolerations and removed gates may change.
 """
 
+import re
 from collections.abc import Iterator
 
 from policyengine import quantity
@@ -106,6 +107,18 @@ CONTAINER = (
 # Placement
 
 
+def _integer(value: str, at: str) -> Iterator[Cause]:
+    """What Gt and Lt compare a taint's value with."""
+    if not value:
+        yield invalid(at, value, "must be non-empty")
+    elif not re.fullmatch("0|-?[1-9][0-9]*", value):
+        yield invalid(at, value, "must be a valid decimal integer in canonical form")
+    if not re.fullmatch("[+-]?[0-9]+", value):
+        yield invalid(at, value, f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    elif not -(2**63) <= int(value[:64]) < 2**63:
+        yield invalid(at, value, f'strconv.ParseInt: parsing "{value}": value out of range')
+
+
 def _toleration(toleration: Object, at: str) -> Iterator[Cause]:
     key, operator = str(toleration.get("key") or ""), toleration.get("operator") or "Equal"
     effect, value = toleration.get("effect") or "", toleration.get("value")
@@ -118,6 +131,8 @@ def _toleration(toleration: Object, at: str) -> Iterator[Cause]:
         yield invalid(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator == "Exists" and value:
         yield invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
+    if operator in ("Gt", "Lt"):
+        yield from _integer(str(value or ""), f"{at}.value")
     yield from one_of("Equal", "Exists", "Lt", "Gt", shown=("Equal", "Exists"))(operator, f"{at}.operator")
 
 
