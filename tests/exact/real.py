@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class Real:
         """By UID, as last seen; those that are gone too."""
         self.conditions: dict[str, Json] = {}
         """By UID, the last PodScheduled condition that said False."""
+        self.messages: dict[str, list[str]] = {}
+        """By UID, what such conditions said, one after the other."""
         self.gone: set[str] = set()
         self.events: dict[str, list[Json]] = {}
         """By the UID of the pod they are about."""
@@ -63,6 +65,9 @@ class Real:
                 said = condition(pod, "PodScheduled")
                 if said.get("status") == "False":
                     self.conditions[uid] = said
+                    before = self.messages.setdefault(uid, [])
+                    if before[-1:] != [said.get("message")]:
+                        before.append(said.get("message", ""))
                 if kind == "DELETED":
                     self.gone.add(uid)
                 self._tell()
@@ -87,7 +92,7 @@ class Real:
 
     async def ask(self, method: str, path: str, body: Json | None = None, content: str = "application/json") -> Json:
         """AssertionError where the server refuses."""
-        sent = None if body is None else json.dumps(body).encode()
+        sent = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"Content-Type": content}
         response = await self._transport.request(method, path, body=sent, headers=headers, timeout=30.0)
         raw = await response.read()
@@ -127,10 +132,12 @@ class Real:
         for kind, path in PATHS.items():
             if kind not in KEPT:
                 await asyncio.gather(*(self.ask("DELETE", place, AT_ONCE) for place in _places(path)))
-        self.pods.clear()
-        self.conditions.clear()
-        self.gone.clear()
-        self.events.clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """All that was seen."""
+        for seen in (self.pods, self.conditions, self.messages, self.gone, self.events):
+            seen.clear()
 
     async def remove(self, pod: Json) -> None:
         """The pod goes at once."""
@@ -139,7 +146,7 @@ class Real:
         assert await self.until(lambda: uid in self.gone)
 
     @asynccontextmanager
-    async def scheduler(self) -> AsyncIterator[ScoreLog]:
+    async def scheduler(self, flags: Sequence[str] = FLAGS) -> AsyncIterator[ScoreLog]:
         """A kube-scheduler that has just been started, and what it says of scores."""
         path = self._folder / "kube-scheduler.json"
         path.write_text(json.dumps(_configuration(self._folder / "kubeconfig")))
@@ -150,7 +157,7 @@ class Real:
                 f"--config={path}",
                 "--secure-port=0",
                 GATES,
-                *FLAGS,
+                *flags,
                 stdout=log,
                 stderr=log,
             )

@@ -1,0 +1,205 @@
+"""Our core in a device world, held against what kube-scheduler did there, pod after pod.
+
+Of equally good nodes kube-scheduler takes any; ours is then asked about the one it took. Everything else is to be the
+same to the letter: nodes, devices, and what is written into claims and said of pods. What it did stands, for both.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
+from policyengine.diagnosis.explain import explain
+from policyengine.policy_compiler import compile_policy
+from policyengine.scheduler.actions import Action, Bind, PatchObject, PatchPodCondition
+from policyengine.scheduler.messages import (
+    BindSucceeded,
+    CacheSynced,
+    CyclesRequested,
+    Message,
+    NodeObserved,
+    ObjectObserved,
+    ObjectPatched,
+    PodDeleted,
+    PodObserved,
+    Tick,
+)
+from policyengine.scheduler.state import SchedulerState
+from tests.exact.devices.device_world import DeviceWorld
+from tests.exact.devices.live import Fact, told
+
+Json = dict[str, Any]
+Key = tuple[str, str, str]
+LATER = 15.0
+"""Seconds by which a step is later than the one before: longer than any backoff."""
+PROFILE = compile_policy('policy "devices" { scheduler "exact" }')
+
+
+def differences(world: DeviceWorld, facts: Iterable[Fact]) -> list[str]:
+    """Where ours differs from the facts, up to the first pod for which it does."""
+    cluster = _Cluster(world.objects)
+    for fact in facts:
+        found = cluster.turn(fact)
+        if found:
+            return found
+    return []
+
+
+class _Cluster:
+    """The objects, with a core that is told of each, and does what it asks for."""
+
+    def __init__(self, objects: Iterable[Json]) -> None:
+        self._core = SchedulerState([PROFILE])
+        self._now = 1_800_000_000.0
+        self._versions = count(1)
+        self._objects: dict[Key, Json] = {}
+        for obj in objects:
+            self._observe(copy.deepcopy(obj))
+        self._send(CacheSynced())
+
+    def turn(self, fact: Fact) -> list[str]:
+        """What is different of one pod; then things are as the fact says."""
+        pod = copy.deepcopy(fact["pod"])
+        pod["spec"]["schedulerName"] = "exact"
+        name, found = pod["metadata"]["name"], []
+
+        def differ(what: str, ours: object, theirs: object) -> None:
+            found.append(f"{name}: {what}\n  ours   {ours}\n  theirs {theirs}")
+
+        if not fact["said"] and fact["node"]:
+            pod = self._steered(pod, fact["node"], differ)
+        conditions, node = self._decide(pod)
+        said = [one.message for one in conditions if one.reason in ("Unschedulable", "SchedulerError")]
+        if said != fact["said"]:
+            differ("the words", said, fact["said"])
+        if node != fact["node"]:
+            differ("the node", node, fact["node"])
+        for key, status in fact["claims"].items():
+            ours = self._told(key)
+            if ours != status:
+                differ(f"claim {key}", ours, status)
+        self._settle(pod, fact)
+        return found
+
+    def _steered(self, pod: Json, node: str, differ: Callable[[str, object, object], None]) -> Json:
+        """Of several best nodes only the one that was taken is left."""
+        items = [*self._objects.values(), _known("Pod", pod, 0)]
+        (explained,) = explain({"items": items}, PROFILE, f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        total = explained["total"]
+        best = sorted(one for one, points in total.items() if points == max(total.values()))
+        if node not in best:
+            differ("the best nodes", {"total": total, "why": explained["rejected"]}, node)
+        if best == [node]:
+            return pod
+        only = {"key": "metadata.name", "operator": "In", "values": [node]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [only]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        return pod | {"spec": pod["spec"] | {"affinity": affinity}}
+
+    def _decide(self, pod: Json) -> tuple[list[PatchPodCondition], str]:
+        """What is said of the pod, and the node to which it is bound; "" where it fits nowhere."""
+        self._observe(pod)
+        uid = _uid(pod)
+        conditions: list[PatchPodCondition] = []
+        for _ in range(4):
+            bound = self._try(uid, conditions)
+            if bound:
+                return conditions, bound
+        return conditions, ""
+
+    def _try(self, uid: str, conditions: list[PatchPodCondition]) -> str:
+        self._now += LATER
+        actions = self._send(Tick())
+        while self._core.ready:
+            actions += self._send(CyclesRequested(1))
+        bound = ""
+        while actions:
+            action = actions.pop(0)
+            if isinstance(action, PatchObject):
+                actions += self._patch(action)
+            elif isinstance(action, PatchPodCondition):
+                conditions.append(action)
+            elif isinstance(action, Bind) and action.uid == uid:
+                bound = action.node
+                actions += self._send(BindSucceeded(uid))
+        return bound
+
+    def _patch(self, action: PatchObject) -> list[Action]:
+        patch = action.patch
+        key = (patch.kind, patch.namespace, patch.name)
+        changed = _merged(self._objects[key], patch.patch)
+        seen = self._observe(changed)
+        return [*self._send(ObjectPatched(action, changed["metadata"]["resourceVersion"])), *seen]
+
+    def _told(self, key: str) -> Json | None:
+        space, _, name = key.partition("/")
+        claim = self._objects.get(("ResourceClaim", space, name))
+        return None if claim is None else told(claim)
+
+    def _settle(self, pod: Json, fact: Fact) -> None:
+        """What kube-scheduler did is what is."""
+        for key, status in fact["claims"].items():
+            space, _, name = key.partition("/")
+            claim = self._objects.get(("ResourceClaim", space, name))
+            if claim is not None:
+                users = [
+                    {"resource": "pods", "name": one, "uid": f"{space}/{one}"} for one in status.get("reservedFor", ())
+                ]
+                self._observe(
+                    claim
+                    | {
+                        "status": {name: status[name] for name in ("allocation",) if name in status}
+                        | {"reservedFor": users}
+                    }
+                )
+        if fact["node"]:
+            self._observe(fact["pod"] | {"spec": fact["pod"]["spec"] | {"nodeName": fact["node"]}})
+            return
+        self._objects.pop(_key(pod), None)
+        self._send(PodDeleted(pod["metadata"]["namespace"], pod["metadata"]["name"], _uid(pod)))
+
+    def _observe(self, obj: Json) -> list[Action]:
+        known = _known(obj["kind"], obj, next(self._versions))
+        self._objects[_key(obj)] = known
+        if obj["kind"] == "Node":
+            return self._send(NodeObserved(decode(Node, known)))
+        if obj["kind"] == "Pod":
+            return self._send(PodObserved(decode(Pod, known)))
+        return self._send(ObjectObserved(obj["kind"], decode(STRUCTS[obj["kind"]], known)))
+
+    def _send(self, message: Message) -> list[Action]:
+        return self._core.handle(message, self._now)
+
+
+def _key(obj: Json) -> Key:
+    return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _uid(obj: Json) -> str:
+    kind, space, name = _key(obj)
+    return f"{space}/{name}" if kind == "Pod" else f"{kind}/{space}/{name}"
+
+
+def _known(kind: str, obj: Json, version: int) -> Json:
+    """As a server tells it."""
+    meta = {"uid": _uid(obj), "creationTimestamp": "2026-01-01T00:00:00Z"} | obj["metadata"]
+    return obj | {"kind": kind, "metadata": meta | {"resourceVersion": str(version)}}
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict) and not hasattr(patch, "items"):
+        return patch
+    made = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = _merged(made.get(name), value)
+    return made
