@@ -52,15 +52,18 @@ def remedies(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
         return
     yield from queue_remedies.ungated(attempt)
     yield from queue_remedies.whole(attempt, what_if)
-    quotas = {rule.name for rule in evaluator.profile.quotas.rules}
+    quotas, filters = (
+        {one.name for one in rules} for rules in (evaluator.profile.quotas.rules, evaluator.profile.filters)
+    )
     for plugin, rows in refused.items():
         if plugin in _REMEDIES:
             yield from _REMEDIES[plugin](attempt, what_if, rows)
-        elif plugin in quotas:
+            continue
+        if plugin in quotas:
             yield from policy_remedies.quota(attempt, what_if)
-        else:
+        if plugin in filters or plugin not in quotas:
             yield from policy_remedies.rule(attempt, what_if, rows, plugin)
-    if refused and not refused.keys() & quotas:
+    if refused and not refused.keys() & (quotas - filters):
         yield from node_remedies.more(attempt, what_if)
     yield from policy_remedies.params(attempt, what_if)
 

@@ -172,6 +172,12 @@ def test_a_rule_is_another_where_its_text_or_what_all_share_is(
     assert queue_changed(before, after) is queue
 
 
+def test_of_one_name_each_rule_counts() -> None:
+    text = TEXT.replace('score "taste"', 'score "few"').replace('gang "crew"', 'gang "own"')
+    assert changed(compile_policy(text), compile_policy(text.replace("weight 2", "weight 3"))) == {"few"}
+    assert changed(compile_policy(text), compile_policy(text.replace("== team", "!= team"))) == {"own"}
+
+
 def test_values_of_params_from_outside_count() -> None:
     assert changed(compile_policy(TEXT), compile_policy(TEXT, {"most": 5})) == {"own", "few", PLUGIN}
 

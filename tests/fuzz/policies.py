@@ -79,6 +79,8 @@ class PolicyWriter(Writer):
         self.head = head
         self.params: dict[str, object] = {}
         self.tiers = 0
+        self.kinds: dict[str, set[str]] = {}
+        """The kinds of rules that have a name."""
         self.members: list[Member] = []
         self._file = "p"
         """Where members are written now."""
@@ -140,6 +142,13 @@ class PolicyWriter(Writer):
 
     # --- rules ---------------------------------------------------------------------------------------------
 
+    def rule(self, kind: str) -> str:
+        """A name for a rule: a new one, or one that rules of other kinds have."""
+        taken = [name for name, kinds in self.kinds.items() if kind not in kinds]
+        name = self.chance.choice(taken) if taken and self.chance.random() < 0.4 else self.new("r")
+        self.kinds.setdefault(name, set()).add(kind)
+        return name
+
     def template(self, where: Where) -> str:
         """A text in quotes with something filled in."""
         parts = [self.one("is ", "{{", "", "}} of ", "µ ")]
@@ -157,7 +166,7 @@ class PolicyWriter(Writer):
             says = self.seldom(f" else {self.template(EVERYTHING)}")
             says += f" on error {self.expr('bool', where)}" if self.chance.random() < 0.25 else ""
             requires.append(f"require {self.expr('bool', where)}{says}")
-        self.add(f'filter "{self.new("r")}"{self.when()} {{ {self.one(" ", ", ").join(requires)} }}')
+        self.add(f'filter "{self.rule("filter")}"{self.when()} {{ {self.one(" ", ", ").join(requires)} }}')
 
     def score(self) -> None:
         mode = self.one(
@@ -168,7 +177,7 @@ class PolicyWriter(Writer):
         value = self.points(of, bool(mode))
         how = "tier" if self.tiers < MOST_TIERS and self.chance.random() < 0.2 else f"weight {self.weight()}"
         self.tiers += how == "tier"
-        self.add(f'score "{self.new("r")}" {how}{self.when()}{mode} = {value}{on_error}')
+        self.add(f'score "{self.rule("score")}" {how}{self.when()}{mode} = {value}{on_error}')
 
     def points(self, of: Type, is_free: bool) -> str:
         """The value of a score; within bounds, unless it is free of them."""
@@ -197,7 +206,7 @@ class PolicyWriter(Writer):
         fields = [f"key: {self.expr('string', POD_ONLY)}", f"min: {self.expr('int', POD_ONLY)}"]
         fields += [f"timeout: {self.expr('duration', POD_ONLY)}"]
         fields += [f"waits: {self.expr('duration', POD_ONLY)}"] * self.chance.randrange(2)
-        self.add(f'gang "{self.new("r")}"{self.when(POD_ONLY)} {{ {self.one(" ", ", ").join(fields)} }}')
+        self.add(f'gang "{self.rule("gang")}"{self.when(POD_ONLY)} {{ {self.one(" ", ", ").join(fields)} }}')
 
     def quota(self) -> None:
         amounts = self.one(
@@ -211,14 +220,14 @@ class PolicyWriter(Writer):
         own = self.expr("bool", RUNNING)
         when = self.both(own, f"({self._around}) && ({own})" if self._around else own)
         by = self.seldom(f" by {self.expr(self.chance.choice((STRING, optional_of(STRING))), RUNNING)}")
-        self.add(f'quota "{self.new("r")}"{by} when {when} {{ {amounts}{borrow} }}')
+        self.add(f'quota "{self.rule("quota")}"{by} when {when} {{ {amounts}{borrow} }}')
 
     def permit(self) -> None:
         """The chosen node may be read."""
         hold = self.one("delay", "until")
         fields = [f"{hold}: {self.expr('duration' if hold == 'delay' else 'bool', EVERYTHING)}"]
         fields += [f"timeout: {self.expr('duration', EVERYTHING)}"] * self.chance.randrange(2)
-        self.add(f'permit "{self.new("r")}"{self.when(EVERYTHING)} {{ {" ".join(fields)} }}')
+        self.add(f'permit "{self.rule("permit")}"{self.when(EVERYTHING)} {{ {" ".join(fields)} }}')
 
     def preempt(self) -> None:
         order = f"order by {', '.join(self.order_key(VICTIM) for _ in range(self.chance.choice((1, 2))))} "

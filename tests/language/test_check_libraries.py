@@ -225,6 +225,11 @@ def test_what_is_wrong_with_an_overlay_is_said_where_it_is_written(overlay: str,
     assert policies == [] or code in ("PE2018", "PE2012", "PE2002")
 
 
+def test_a_rule_of_an_overlay_shares_a_name_with_the_policy_s_of_another_kind() -> None:
+    found = fine(a=SHARED, b='overlay "o" on "shared" { score "room" weight 1 = node.podCount > 0 ? 1 : 0 }')
+    assert [rule.name for rule in (*found.filters, *found.scores)].count("room") == 2
+
+
 def test_three_mistakes_in_three_files_are_three_findings() -> None:
     found = wrong(
         a='library "l" { let x = pod.nmae }',

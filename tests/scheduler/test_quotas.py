@@ -44,6 +44,15 @@ def test_pods_are_refused_over_the_limit_before_any_filter_is_asked() -> None:
     )
 
 
+def test_a_filter_of_the_quota_s_name_waits_for_its_own_events_too() -> None:
+    driver = driven(LIMITED + ' filter "a" { require node.labels[?"free"].hasValue() }')
+    driver.see(node("n1"), of("a", "over", "4"), of("a", "filtered", "2"), of("b", "other", "2"))
+    assert binds(driver.cycle()) == {}
+    driver.see(node("n1").label("free", "yes"))
+    driver.wait(20.0)
+    assert set(binds(driver.cycle())) == {"filtered", "other"}
+
+
 def test_pods_bound_by_anybody_count() -> None:
     driver = driven(LIMITED)
     driver.see(node("n1"), of("a", "foreign", "2").scheduler("another").node("elsewhere"), of("a", "p", "2"))

@@ -20,7 +20,19 @@ SCORES = """score "named" weight 3 when pod.name != "plain" = node.name == "a" ?
   base filters"""
 
 
+ONE_NAME = """filter "team" { require node.podCount < 1 else "is full" }
+  score "team" weight 2 = node.name == "a" ? 30 : 10
+  gang "team" when "g" in pod.labels { key: pod.labels["g"] min: 2 timeout: 60s }
+  quota "team" when pod.priority > 0 { limit: {cpu: 1} }
+  permit "team" when pod.priority < 0 { until: false timeout: 5s }"""
+
+
 PASSING = [
+    (f'{A} given pod "s" on "a" {{}} given pod "p" {{}} expect "p" rejected on "a" by "team"', ONE_NAME),
+    (f'{A} given pod "p" {{}} expect that score("team", "p", "a") == 30', ONE_NAME.split("\n")[1]),
+    (f'{A} given pod "p" {{ labels: {{g: "x"}} }} expect "p" waits', ONE_NAME),
+    (f'{A} given pod "p" {{ priority: 1, requests: {{cpu: 2}} }} expect "p" rejected by "team"', ONE_NAME),
+    (f'{A} given pod "p" {{ priority: -1 }} expect "p" waits after 5s expect "p" rejected by "team"', ONE_NAME),
     (f'{A} given pod "p" {{}} expect "p" on "a"', ""),
     (f'{A} given pod "p" {{}} given pod "q" {{}} expect "p" before "q"', ""),
     (f'{A} given pod "p" {{}} given pod "q" {{ priority: 5 }} expect "q" before "p"', ""),

@@ -163,29 +163,25 @@ class PolicyCheck:
 
     def _refusing(self) -> frozenset[str]:
         """What may refuse a pod: rules, and plugins."""
-        names = [name.text for part in self._parts for name in _names_of_rules(part.block)]
+        named = [member for part in self._parts for member in part.block.members if isinstance(member, syntax.Rule)]
         broken = [name for part in self._parts for name in part.block.broken]
-        return frozenset((*names, *broken, *self._plugins))
+        return frozenset((*(rule.name.text for rule in named), *broken, *self._plugins))
 
     def _rule_names(self) -> None:
-        """Each rule has a name of its own in the whole policy, no rule a plugin's, and each test in its block."""
-        rules: dict[str, tuple[Report, syntax.NameText]] = {}
+        """Of each kind of rule no two have one name in the whole policy, no rule has a plugin's, and each test has one
+        of its own in its block."""
+        rules: dict[type[syntax.Rule], dict[str, tuple[Report, syntax.NameText]]] = {}
         for part in self._parts:
-            report = part.scope.report
-            each_once(report, "rule", _names_of_rules(part.block), rules, self._plugins)
-            tests = [member.name for member in part.block.members if isinstance(member, syntax.Test)]
-            each_once(report, "test", tests, {})
+            report, members = part.scope.report, part.block.members
+            for kind in sorted({type(member) for member in members if isinstance(member, syntax.Rule)}, key=str):
+                names = [member.name for member in members if type(member) is kind]
+                each_once(report, kind.__name__.lower(), names, rules.setdefault(kind, {}), self._plugins)
+            each_once(report, "test", [member.name for member in members if isinstance(member, syntax.Test)], {})
 
 
 def _is_incomplete(part: Part) -> bool:
     """Whether something in it, or in what it imports, is wrong: a let that it needs may then be missing."""
     return has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(part.imports)
-
-
-def _names_of_rules(block: Block) -> list[syntax.NameText]:
-    """The names under which rules refuse or score."""
-    kinds = syntax.Rule
-    return [member.name for member in block.members if isinstance(member, kinds)]
 
 
 # --- what one decision may cost ---------------------------------------------------------------------------

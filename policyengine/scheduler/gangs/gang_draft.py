@@ -203,5 +203,5 @@ def _helped_by_placing(profile: Profile) -> frozenset[str]:
     return frozenset(
         plugin.name
         for plugin in profile.filters
-        if any(one.event.matches(ASSIGNED_POD_ADD) for one in profile.events_of(plugin.name))
+        if any(one.event.matches(ASSIGNED_POD_ADD) for one in plugin.events_to_register())
     )

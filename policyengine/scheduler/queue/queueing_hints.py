@@ -8,6 +8,9 @@ Rules (kube-scheduler's `isPodWorthRequeuing`, backend/queue/scheduling_queue.go
 3. A pod refused by no plugin in particular wakes by any event, after its backoff.
 4. A wildcard event wakes the pod whose attempt it falls into.
 
+A name may stand for several: a policy's rules of different kinds, as one plugin of kube-scheduler has several extension
+points. All of one name are asked about whom one of them refused.
+
 Pods refused by one plugin with one signature (what the plugin reads of the pod) share a bucket, and a hint function is
 called once a bucket: it must be a function of the signature and of the objects involved. An event that nobody
 registered for costs one look-up, however many pods are refused.
@@ -47,16 +50,17 @@ class UnschedulableIndex:
 
     def replace_profile(self, profile: Profile) -> None:
         """Ask this profile's plugins from now on; pods already here are to be added again by the caller."""
-        # These refuse pods and register for nothing: such pods move with their gang, or when the room is free again.
-        without_events = {rule.name for rule in profile.gangs} | {RESERVED_ROOM}
-        self._profile = profile
-        self._known = frozenset(plugin.name for plugin in profile.plugins()) | without_events
-        self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
-        self._signatures: dict[str, Callable[[PodInfo], Hashable]] = {
-            **{plugin.name: plugin.signature for plugin in profile.filters},
-            **{rule.name: rule.signature for rule in profile.quotas.rules},
-            **dict.fromkeys(without_events, _one_bucket),
+        # A gang refuses pods and registers for nothing: they move with it, or, of kept room, when that is free again.
+        self._signatures: dict[str, list[Callable[[PodInfo], Hashable]]] = {
+            name: [] for name in (RESERVED_ROOM, *(rule.name for rule in profile.gangs))
         }
+        for plugin in {id(one): one for one in profile.plugins()}.values():
+            signatures = self._signatures.setdefault(plugin.name, [])
+            if plugin.events_to_register():
+                signatures.append(getattr(plugin, "signature", _of_itself))
+        self._profile = profile
+        self._known = frozenset(self._signatures)
+        self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
         self.buckets.clear()
 
     def add(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
@@ -140,19 +144,16 @@ class UnschedulableIndex:
 
     def _signature(self, plugin: str, pod: QueuedPod) -> Hashable:
         """A plugin that cannot say what it reads has a bucket for each pod; a failure shows at its next attempt."""
-        signature = self._signatures.get(plugin)
-        if signature is None:
-            return None if plugin == _ANYBODY else pod.uid
         try:
-            found = signature(pod.pod)
+            found = tuple([signature(pod.pod) for signature in self._signatures.get(plugin, ())])
             hash(found)
         except Exception:
             return pod.uid
         return found
 
 
-def _one_bucket(pod: PodInfo) -> Hashable:
-    return None
+def _of_itself(pod: PodInfo) -> Hashable:
+    return pod.uid
 
 
 def _is_any(plugin: str, event: ClusterEvent) -> bool:

@@ -91,7 +91,7 @@ def reads_pods(profile: Profile) -> list[str]:
     """The names of the rules that read what stands on the nodes: without a watch they cannot be answered."""
     rules = [*profile.filters, *(plugin for plugin, _ in profile.scores)]
     reading = [rule.name for rule in rules if isinstance(rule, RuleFilter | RuleScore) and rule.reads & Reads.PODS]
-    return reading + [quota.name for quota in profile.quotas.rules]
+    return list(dict.fromkeys((*reading, *(quota.name for quota in profile.quotas.rules))))
 
 
 class PolicyRules:

@@ -28,7 +28,7 @@ class CannotRename(Exception):
 def definition(reading: Reading, offset: int) -> Location | None:
     """Where what the cursor is on gets its name."""
     found = reading.named(offset)
-    return reading.location(found.symbol.file, found.symbol.span) if found is not None else None
+    return reading.location(found.symbol.file, found.symbol.place) if found is not None else None
 
 
 def references(reading: Reading, offset: int, declaration: bool) -> list[Location]:

@@ -75,7 +75,8 @@ def _in_test(reading: Reading, cursor: Cursor) -> Iterator[tuple[str, str]]:
 
 def _rules(reading: Reading, cursor: Cursor) -> Iterator[tuple[str, str]]:
     for scope in reading.scopes_at(cursor.offset):
-        yield from ((name, type(symbol.node).__name__.lower()) for name, symbol in scope.rules.items())
+        for name, symbols in scope.rules.items():
+            yield from ((name, type(symbol.node).__name__.lower()) for symbol in symbols)
 
 
 def _given(reading: Reading, cursor: Cursor, kind: SymbolKind) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from policyengine.language import syntax
 from policyengine.language.syntax import NameText, Span
@@ -36,13 +37,20 @@ class SymbolKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that is given somewhere. `node`: the block, member, step, parameter or macro that gives it."""
+    """A name that is given somewhere. `node`: the block, member, step, parameter or macro that gives it.
+
+    The rules of one name in a block are one symbol, of which each has its own `node`: they are renamed together."""
 
     kind: SymbolKind
     name: str
     file: str
     span: Span
     node: syntax.Node = field(compare=False)
+
+    @property
+    def place(self) -> Span:
+        """Where this node gives the name."""
+        return self.node.name.span if isinstance(self.node, syntax.Rule) else self.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ class Scope:
     file: str
     symbol: Symbol
     names: dict[str, Symbol] = field(default_factory=dict)
-    rules: dict[str, Symbol] = field(default_factory=dict)
+    rules: dict[str, list[Symbol]] = field(default_factory=dict)
+    """Those of one name, in the order written."""
     imports: Mapping[str, Symbol] = field(default_factory=dict)
     libraries: Mapping[str, Scope] = field(default_factory=dict)
     outer: Scope | None = None
@@ -113,9 +122,10 @@ class Scope:
         """A param, let or function."""
         return next((scope.names[name] for scope in self.chain() if name in scope.names), None)
 
-    def rule(self, name: str) -> Symbol | None:
-        """A filter, score, gang, quota or permit."""
-        return next((scope.rules[name] for scope in self.chain() if name in scope.rules), None)
+    def rule(self, name: str, scores: bool = False) -> Symbol | None:
+        """A filter, gang, quota or permit; a score rather, where `scores`."""
+        found = next((scope.rules[name] for scope in self.chain() if name in scope.rules), [])
+        return min(found, key=lambda symbol: isinstance(symbol.node, syntax.Score) is not scores, default=None)
 
 
 class Scopes:
@@ -171,9 +181,15 @@ class Scopes:
             if isinstance(member, syntax.Param | syntax.Let | syntax.Function):
                 scope.names.setdefault(member.name.text, self._symbol(_NAMED[type(member)], member.name, file, member))
             elif isinstance(member, syntax.Rule):
-                scope.rules.setdefault(member.name.text, self._symbol(SymbolKind.RULE, member.name, file, member))
+                self._rule(scope, member)
             elif isinstance(member, syntax.Test):
                 self._symbol(SymbolKind.TEST, member.name, file, member)
+
+    def _rule(self, scope: Scope, member: syntax.Rule) -> None:
+        named = scope.rules.setdefault(member.name.text, [])
+        first = named[0].span if named else member.name.span
+        named.append(Symbol(SymbolKind.RULE, member.name.text, scope.file, first, member))
+        self._found.append(Occurrence(scope.file, member.name.span, named[-1], given=True))
 
     def _imports(self, file: str, tree: syntax.File) -> None:
         """An import means the library of that name in its own file, else the one in another."""
@@ -280,7 +296,7 @@ class Scopes:
             elif isinstance(step, syntax.GivenParam):
                 self._param(scope, step.name)
             elif isinstance(step, syntax.ExpectThat):
-                self._score(scope.file, step.condition, (scope.rule, pods.get, nodes.get))
+                self._score(scope.file, step.condition, (partial(scope.rule, scores=True), pods.get, nodes.get))
             for named, kind in _IN_TESTS.items():
                 if isinstance(name := getattr(step, named, None), NameText):
                     self._use(scope.file, name.span, find[kind](name.text))

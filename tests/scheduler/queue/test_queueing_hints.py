@@ -87,6 +87,21 @@ def test_pods_with_one_signature_are_asked_about_once():
     assert len(calls) == 1
 
 
+def test_plugins_of_one_name_share_a_bucket_only_where_all_read_the_same():
+    helped = registered(
+        "A", NODE_ADD, lambda pod, old, new: QueueingHint.QUEUE if pod.uid == "p2" else QueueingHint.SKIP
+    )
+    helped.signature = lambda pod: pod.uid
+    other = registered("A", NODE_ADD, lambda pod, old, new: QueueingHint.SKIP)
+    other.signature = lambda pod: "same"
+    for rules in ((helped, other), (other, helped)):
+        index = wake_ups(*rules)
+        for name in ("p1", "p2"):
+            pod = refused(name, "A")
+            index.add(pod, pod.unschedulable_plugins)
+        assert set(woken(index, NODE_ADD)) == {"p2"}
+
+
 def test_a_pod_refused_by_nobody_the_profile_knows_wakes_by_any_event():
     index = wake_ups(registered("A", NODE_ADD))
     pod = refused("p", "Vanished")

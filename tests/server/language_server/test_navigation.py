@@ -107,11 +107,45 @@ def test_a_name_that_is_taken_or_none_is_refused(name: str):
         rename(reading, offset, name)
 
 
-@pytest.mark.parametrize("name", ["", "  ", 'a"b', "a\nb", "cpu-pack", "NodeResourcesFit"])
+@pytest.mark.parametrize("name", ["", "  ", 'a"b', "a\nb", "NodeResourcesFit"])
 def test_a_name_between_quotes_that_is_taken_or_cannot_be_written_is_refused(name: str):
     _, reading, offset = opened(training('filter "memory-headroom"', 'filter "memory¦-headroom"'))
     with pytest.raises(CannotRename):
         rename(reading, offset, name)
+
+
+SHARED = """policy "p" {
+  gang "crew" when true { key: "k" min: 1 timeout: 9s }
+  score "crew" weight 1 = 1
+  filter "small" { require true }
+  test "t" { given node "n" given pod "p" expect that score("crew", "p", "n") == 1 expect "p" rejected by "crew" }
+}
+"""
+
+
+def test_rules_of_one_name_are_renamed_together():
+    text = renamed(SHARED.replace('score "crew" w', 'score "cr¦ew" w'), "team")
+    assert "crew" not in text
+    assert text.count('"team"') == 4
+
+
+def test_each_use_of_a_shared_name_leads_to_the_rule_that_is_meant():
+    for use, line in (('score("crew"', 2), ('by "crew"', 1), ('score "crew" w', 2), ('gang "crew"', 1)):
+        _, reading, offset = opened(SHARED.replace(use, use.replace("crew", "cr¦ew")))
+        found = definition(reading, offset)
+        assert found is not None
+        assert found.range.start.line == line, use
+
+
+def test_a_name_that_another_rule_of_the_kind_has_is_refused():
+    text = (
+        SHARED.replace("score", "filter", 1)
+        .replace("weight 1 = 1", "{ require true }")
+        .replace(' expect that score("crew", "p", "n") == 1', "")
+    )
+    _, reading, offset = opened(text.replace('"small"', '"sma¦ll"'))
+    with pytest.raises(CannotRename, match="another filter is called `crew`"):
+        rename(reading, offset, "crew")
 
 
 def test_nothing_is_renamed_where_nobody_gave_a_name():
