@@ -76,7 +76,7 @@ def explain_pod(
 
 
 def judgement(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> dict[str, Any]:
-    """`{preFilter?, rejected, scores, total, chosen}` of a diagnosis."""
+    """`{preFilter?, rejected, scores, total, chosen}` of a diagnosis; with `weights` and `tiers` where some decide."""
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     entry: dict[str, Any] = {}
@@ -88,6 +88,8 @@ def judgement(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis:
         names[row]: total for row, total in zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True)
     }
     entry["chosen"] = names[node_scores.best(pod.uid)] if len(node_scores.rows) else None
+    if tiers := [share.plugin for share in node_scores.shares if share.plugin in evaluator.profile.tiers]:
+        entry |= {"weights": {share.plugin: share.weight for share in node_scores.shares}, "tiers": tiers}
     return entry
 
 

@@ -12,6 +12,7 @@
 | `refused` | `{plugin: nodes that it refused}`; one node may have been refused by several |
 | `scores`, `total` | `{node: {plugin: weighted score}}` and `{node: score}`, the pod's node first |
 | `weights` | `{plugin: weight}` |
+| `tiers` | the names of the scores that are tiers, the first first; only where there are some |
 | `room` | of a record: `{node, victims, why}` where preemption made room for it; else null |
 """
 
@@ -91,7 +92,7 @@ def _recorded(kept: Placement) -> dict[str, Any]:
         "waited": round(kept.at - kept.queued_at, 3),
         "attempt": kept.attempt,
         "policy": {"name": kept.policy, "hash": kept.policy_hash},
-        **_weighed(kept.choice),
+        **_weighed(kept.choice, kept.tiers),
         "room": None if room is None else {"node": room.node, "victims": list(room.victims), "why": room.why},
     }
 
@@ -115,7 +116,7 @@ def _worked_out(state: SchedulerState, pod: PodInfo, said: str) -> dict[str, Any
         "basis": "now",
         "note": f"worked out as of now, {said}: {_became(pod.node_name, taken, refusal, choice)}",
         "policy": {"name": profile.name, "hash": profile.policy_hash},
-        **_weighed(choice),
+        **_weighed(choice, profile.tiers),
     }
 
 
@@ -131,8 +132,9 @@ def _became(node: str, taken: str, refusal: Status | None, choice: Choice) -> st
     return f"{gone}, and it would be placed on {taken}" if taken else f"{gone}, and no other node would take it"
 
 
-def _weighed(choice: Choice) -> dict[str, Any]:
+def _weighed(choice: Choice, tiers: frozenset[str]) -> dict[str, Any]:
     scores = choice.weighted()
+    found = {"tiers": [name for name, _ in choice.shares if name in tiers]}
     return {
         "how": choice.how,
         "nodes": choice.nodes,
@@ -141,6 +143,7 @@ def _weighed(choice: Choice) -> dict[str, Any]:
         "scores": scores,
         "total": {node: sum(shares.values()) for node, shares in scores.items()},
         "weights": dict(choice.shares),
+        **(found if found["tiers"] else {}),
     }
 
 

@@ -144,7 +144,14 @@ class Core:
         self.placements.note(
             pod.uid,
             Placement(
-                self.now, queued.since, queued.attempts, profile.name, profile.policy_hash, held.choice, queued.room
+                self.now,
+                queued.since,
+                queued.attempts,
+                profile.name,
+                profile.policy_hash,
+                held.choice,
+                queued.room,
+                profile.tiers,
             ),
         )
 

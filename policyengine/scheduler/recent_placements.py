@@ -26,6 +26,8 @@ SMALL: Final = 8
 """Bytes of a number and its place in a tuple: CPython keeps one object for each of -5 to 256."""
 STRING: Final = 88
 """Bytes of a string without its characters, and of its place in a tuple."""
+SET: Final = 216
+"""Bytes of a set of four strings, without these."""
 PAIR: Final = STRING + 104
 """Bytes of a (string, number), likewise."""
 
@@ -45,6 +47,8 @@ class Placement(NamedTuple):
     choice: Choice
     room: RoomMade | None
     """The room that preemption made for it last, if it did."""
+    tiers: frozenset[str] = frozenset()
+    """Which of the scores are tiers."""
 
 
 class RecentPlacements:
@@ -67,7 +71,7 @@ class RecentPlacements:
         before = self._by_pod.pop(uid, None)
         if before is not None:
             self._let_go(*before)
-        size = _weight(placement.choice, placement.room)
+        size = _weight(placement)
         self._by_pod[uid] = size, placement
         self.bytes += size
         shares = placement.choice.shares
@@ -96,9 +100,12 @@ class RecentPlacements:
             del self._uses[key]
 
 
-def _weight(choice: Choice, room: RoomMade | None) -> int:
+def _weight(placement: Placement) -> int:
     """Bytes that the record keeps alive at most, but for its shares."""
+    choice, room = placement.choice, placement.room
     scores, size = choice.scores, RECORD + len("".join(choice.best))
+    if placement.tiers:
+        size += SET + PAIR * len(placement.tiers)
     if scores:
         size += (SMALL if min(scores) >= -5 and max(scores) <= 256 else NUMBER) * len(scores)
     for plugin, _ in choice.refused:

@@ -305,9 +305,13 @@ def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
 
 
 def _sum(run: Run, attempt: Attempt, node: str) -> str:
-    weights = {plugin.name: weight for plugin, weight in run.profile.scores}
-    parts = [f"{plugin} {score}×{weights[plugin]}" for plugin, score in attempt.scores[node].items() if score]
-    return f"{attempt.totals[node]}" + (f" = {' + '.join(parts)}" if parts else "")
+    """`first 100 (tier), then 286 = TaintToleration 100×2 + NodeResourcesFit 86×1`."""
+    weights, scores = {plugin.name: weight for plugin, weight in run.profile.scores}, attempt.scores[node]
+    tiers = [plugin for plugin in scores if plugin in run.profile.tiers]
+    parts = [f"{plugin} {score}×{weights[plugin]}" for plugin, score in scores.items() if score and plugin not in tiers]
+    before = "".join(f"{plugin} {scores[plugin]} (tier), " for plugin in tiers) + ("then " if tiers else "")
+    total = attempt.totals[node] - sum(scores[plugin] * weights[plugin] for plugin in tiers)
+    return f"{before}{total}" + (f" = {' + '.join(parts)}" if parts else "")
 
 
 _VERDICTS: Final[Mapping[type, Callable[[Run, Any], Failure | None]]] = {

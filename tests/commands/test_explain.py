@@ -51,6 +51,16 @@ def entries(result: Result) -> list[dict[str, Any]]:
     return answer
 
 
+def test_the_json_of_a_policy_with_tiers_names_them_and_that_of_others_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "tiers.policy"
+    path.write_text('policy "t" { base none score "last" tier = 9 score "s" weight 3 = 1 }', encoding="utf-8")
+    fits, *_ = entries(run(tmp_path, "--policy", str(path), "-o", "json"))
+    assert (fits["tiers"], fits["weights"]) == (["last"], {"last": 301, "s": 3})
+    assert fits["scores"]["big"] == {"last": 9 * 301, "s": 3}
+    fits, *_ = entries(run(tmp_path, "-o", "json"))
+    assert not fits.keys() & {"tiers", "weights"}
+
+
 def test_json_has_verdicts_scores_totals_and_the_choice(tmp_path: Path) -> None:
     fits, huge, gone = entries(run(tmp_path, "-o", "json"))
     assert fits["pod"] == "default/fits"

@@ -14,9 +14,11 @@ from policyengine.commands.explaining.live import show
 from policyengine.commands.explaining.placed import show_why
 from policyengine.diagnosis.why_here import why_here
 from policyengine.scheduler.messages import PodDeleted
+from policyengine.scheduler.recent_placements import RecentPlacements
 from policyengine.server.debug import pod_timeline
 from tests.builders import make_node, make_pod
 from tests.scheduler.driver import Driver, node, pod
+from tests.scheduler.policy_members import driven
 
 
 def run(tmp_path: Path, *arguments: str) -> Result:
@@ -103,6 +105,28 @@ def test_a_record_is_told_before_the_pods_story() -> None:
         "important victim): default/low had to go"
     )
     assert lines[5].split()[2] == "queued"
+
+
+def test_tiers_come_first_in_points_and_the_total_is_what_counts_behind_them() -> None:
+    rules = """base none
+      score "small" weight 2 = node.name == "n2" ? 100 : 0
+      score "own" tier = node.name == "n1" ? 70 : 0
+      score "near" tier = 50"""
+    driver = driven(rules).showing(node("n1"), node("n2"), pod("p"))
+    driver.cycle()
+    info = driver.state.view.pods["p"]
+    for _ in ("recorded", "worked out"):
+        why = why_here(driver.state, info)
+        assert why is not None
+        assert [line.split() for line in printed(why)[-6:]] == [
+            ["score", "n1", "n2"],
+            ["own", "(tier)", "70", "0"],
+            ["near", "(tier)", "50", "50"],
+            ["small", "(weight", "2)", "0", "200"],
+            ["total", "behind", "the", "tiers", "0", "200"],
+        ]
+        driver.state._core.placements = RecentPlacements()
+    assert why["basis"] == "now"
 
 
 def test_of_equal_nodes_the_hash_is_named() -> None:

@@ -141,7 +141,13 @@ def record(number: int) -> Placement:
     room = RoomMade(best[0], tuple(f"default/victim-{number}-{place}" for place in range(4)), f"why {number}")
     scores = tuple(1000 * number + place for place in range(18))
     choice = Choice("scored", 5000 + number, 4000 + number, (("A" + str(number), number),), best, shares, scores)
-    return Placement(float(number), number / 3, 300 + number, f"p{number}", f"{number:064x}", choice, room)
+    return Placement(
+        float(number), number / 3, 300 + number, f"p{number}", f"{number:064x}", choice, room, tiers(number)
+    )
+
+
+def tiers(number: int) -> frozenset[str]:
+    return frozenset(f"tier {number} {place} ü" for place in range(4))
 
 
 def test_no_more_memory_is_held_than_is_counted_and_the_oldest_go_first() -> None:

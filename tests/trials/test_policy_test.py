@@ -106,6 +106,9 @@ def test_a_failure_says_why_and_where() -> None:
     (failure,) = outcome.failures
     assert failure.details == ("`a` has 700 = first 100×7", "`b` has 0")
     assert failure.span.end > failure.span.start
+    tiers = 'score "top" tier = node.name == "a" ? 1 : 0 score "first" weight 7 = 1 base filters'
+    (failure,) = outcome_of(steps, tiers).failures
+    assert failure.details == ("`a` has top 1 (tier), then 7 = first 1×7", "`b` has top 0 (tier), then 7 = first 1×7")
 
 
 def test_a_condition_that_does_not_hold_is_told_with_its_answers() -> None:

@@ -117,7 +117,8 @@ def _table(*headers: str) -> Table:
 
 def best(entry: Entry) -> Table | None:
     """The best nodes, a column each, the chosen one first; a row a plugin, with its weight where `weights` are there,
-    then the total. `feasible` counts the nodes that fit where not all of them are there."""
+    then the total. Tiers come first, in points, and are no part of that total. `feasible` counts the nodes that fit
+    where not all of them are there."""
     totals: Mapping[str, int] = entry["total"]
     if not totals:
         return None
@@ -130,11 +131,16 @@ def best(entry: Entry) -> Table | None:
     for name in shown:
         style = "green" if name == entry["chosen"] else None
         table.add_column(Text(name), justify="right", style=style, header_style=style or "none", overflow="fold")
-    for plugin in entry["scores"].get(names[0], {}):
+    tiers, scores = entry.get("tiers", ()), entry["scores"]
+    for plugin in tiers:
+        table.add_row(Text(f"{plugin} (tier)"), *(str(scores[name][plugin] // weights[plugin]) for name in shown))
+    for plugin in scores.get(names[0], {}):
         weight = weights.get(plugin, 1)
         label = plugin if weight == 1 else f"{plugin} (weight {weight})"
-        table.add_row(Text(label), *(str(entry["scores"][name][plugin]) for name in shown))
-    table.add_row("total", *(str(totals[name]) for name in shown), style="bold")
+        if plugin not in tiers:
+            table.add_row(Text(label), *(str(scores[name][plugin]) for name in shown))
+    below = (totals[name] - sum(scores[name][plugin] for plugin in tiers) for name in shown)
+    table.add_row("total behind the tiers" if tiers else "total", *map(str, below), style="bold")
     return table
 
 
