@@ -118,7 +118,7 @@ def test_tiers_come_first_in_points_and_the_total_is_what_counts_behind_them() -
     for _ in ("recorded", "worked out"):
         why = why_here(driver.state, info)
         assert why is not None
-        assert [line.split() for line in printed(why)[-6:]] == [
+        assert [line.split() for line in printed(why)[-5:]] == [
             ["score", "n1", "n2"],
             ["own", "(tier)", "70", "0"],
             ["near", "(tier)", "50", "50"],
