@@ -114,6 +114,13 @@ ROLES: dict[str, Role] = {
             Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         ),
     ),
+    "otherNamespaces": Role(
+        "Policies in namespaces that are not read are told so. It takes reading every ConfigMap of the cluster.",
+        (
+            Rule("", ("configmaps",), ("list",)),
+            Rule(SCHEDULING_POLICIES.group, (SCHEDULING_POLICIES.plural,), ("list",)),
+        ),
+    ),
     "pages": Role(
         "The pages that `policyengine explain` and `kubectl policyengine` ask for, by a token of this account.",
         (Rule("", (), ("get",), pages=PAGES),),
@@ -186,6 +193,14 @@ ACCOUNTS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
 }
 """Account -> the manifest it is in, and the features whose rights it has: (name of the role, namespace; "" for all)."""
 
+OPTIONS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "overlays/other-namespaces/rbac.yaml": (
+        "policyengine",
+        {"otherNamespaces": ("policyengine-othernamespaces", "")},
+    )
+}
+"""Manifest -> an account of another one, and what it may do besides, where that is wanted: as in `ACCOUNTS`."""
+
 PEOPLE = {"user": ("policyengine-user", NAMESPACE)}
 """In `base/rbac.yaml`, and bound to nobody: (name of the role, namespace), by feature."""
 
@@ -216,15 +231,21 @@ def manifest(path: str) -> str:
     documents = []
     for account, (where, features) in ACCOUNTS.items():
         if where == path:
-            documents.append(_ACCOUNT.format(account=account))
-            for feature, (name, namespace) in features.items():
-                kind, scope = _scope(namespace)
-                documents.append(_role(feature, name, namespace))
-                documents.append(_BINDING.format(kind=kind, name=name, scope=scope, account=account))
+            documents += [_ACCOUNT.format(account=account), *_bound(account, features)]
+    if path in OPTIONS:
+        documents += _bound(*OPTIONS[path])
     if path == "base/rbac.yaml":
         documents += [_role(feature, name, namespace) for feature, (name, namespace) in PEOPLE.items()]
     told = "The least that each feature needs: leave out those that you do not use."
     return f"{_MADE} {told}\n" + "---\n".join(documents)
+
+
+def _bound(account: str, features: dict[str, tuple[str, str]]) -> Iterator[str]:
+    """The roles of these features, each with its binding to the account."""
+    for feature, (name, namespace) in features.items():
+        kind, scope = _scope(namespace)
+        yield _role(feature, name, namespace)
+        yield _BINDING.format(kind=kind, name=name, scope=scope, account=account)
 
 
 def _scope(namespace: str) -> tuple[str, str]:
@@ -250,7 +271,7 @@ def chart() -> str:
 
 def files() -> dict[Path, str]:
     """Every file that is made, and its text."""
-    manifests = {DEPLOY / path: manifest(path) for path in sorted({path for path, _ in ACCOUNTS.values()})}
+    manifests = {DEPLOY / path: manifest(path) for path in sorted({*OPTIONS, *(path for path, _ in ACCOUNTS.values())})}
     return manifests | {DEPLOY / "chart" / "files" / "rules.yaml": chart()}
 
 

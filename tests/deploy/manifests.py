@@ -23,6 +23,7 @@ OVERLAYS = (
         "webhook",
         "webhook-cert-manager",
         "rewards",
+        "other-namespaces",
     ),
 )
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")

@@ -42,7 +42,7 @@ EVERYTHING: dict[str, Any] = {part: {"enabled": True} for part in PARTS} | {
     "policies": {"b": POLICY},
     "tlsSecret": "pages",
     "imagePullSecrets": [{"name": "pull"}],
-    "rbac": {"endpoints": True},
+    "rbac": {"endpoints": True, "otherNamespaces": True},
     "nodeSelector": {"a": "b"},
     "tolerations": [{"operator": "Exists"}],
     "affinity": {"nodeAffinity": {}},
@@ -228,7 +228,8 @@ def test_policies_and_files_arrive_as_they_were_given() -> None:
 @needs_helm
 def test_the_rights_are_those_of_the_manifests_with_the_releases_names() -> None:
     written: dict[tuple[str, ...], Any] = {}
-    for path in ("base/rbac.yaml", "overlays/webhook/rbac.yaml", "overlays/as-extender/rbac.yaml", "annotator.yaml"):
+    overlays = [f"overlays/{name}/rbac.yaml" for name in ("webhook", "as-extender", "other-namespaces")]
+    for path in ("base/rbac.yaml", *overlays, "annotator.yaml"):
         for one in documents(DEPLOY / path):
             if "rules" in one:
                 meta = one["metadata"]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 
 from deploy.rights import files
+from policyengine.kube.http.client import Client
+from policyengine.kube.notices import PERIOD
+from policyengine.kube.scheduling import Scheduler
 from policyengine.simulator.real_server import ASSETS
 from tests.deploy import rights, scenes
+from tests.deploy.manifests import DEPLOY, documents
 from tests.deploy.rights import Grant, grants
 from tests.deploy.stage import Stage, embedded, real
 from tests.kube.virtual_time import run
@@ -150,6 +156,33 @@ def test_each_right_is_needed_for_something_that_is_documented() -> None:
 @pytest.mark.skipif(not os.environ.get(ASSETS), reason=f"${ASSETS} names no folder with etcd and kube-apiserver")
 async def test_the_same_on_the_real_server() -> None:
     await all_of_them(real)
+
+
+async def told_where_nobody_reads(*more: str) -> set[str]:
+    """What is told of a ConfigMap and a SchedulingPolicy in another namespace, by `deploy/` and these manifests."""
+    async with embedded() as stage:
+        await scenes.begin(stage)
+        for path in more:
+            for one in documents(DEPLOY / path):
+                await rights.apply(stage.admin, one)
+        await stage.call("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+        for path, made in ((scenes.MAPS, scenes.policy("map")), (scenes.POLICIES, scenes.scheduling_policy("object"))):
+            await stage.call("POST", path.replace("policyengine-policies", "team"), made)
+        wire, stop = stage.wire("policyengine"), asyncio.Event()
+        given: dict[str, Any] = {"namespace": "policyengine-policies", "host": "tests", "with_notices": True}
+        scheduler = Scheduler(Client(wire), stage.clock, random.Random(1), scenes.profiles(), **given)
+        work = asyncio.create_task(scheduler.run(stop))
+        await asyncio.sleep(5 * PERIOD)
+        stop.set()
+        await work
+        assert wire.refused == []
+        events = (await stage.call("GET", scenes.EVENTS.replace("default", "team")))["items"]
+        return {one["regarding"]["name"] for one in events if one["reason"] == "PolicyNotRead"}
+
+
+def test_a_policy_where_nobody_reads_is_told_so_with_the_right_to_look_there_and_not_without() -> None:
+    assert run(told_where_nobody_reads()) == set()
+    assert run(told_where_nobody_reads("overlays/other-namespaces/rbac.yaml")) == {"map", "object"}
 
 
 def test_the_scheduler_reads_no_secret_and_writes_nothing_but_what_scheduling_writes() -> None:
