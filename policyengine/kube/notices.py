@@ -5,8 +5,8 @@ Rules:
    somebody serves are not: `default-scheduler`, and a name of which any pod has a node or a PodScheduled condition,
    which every scheduler writes. Nor are pods with a scheduling gate, or that are being deleted.
 2. A ConfigMap or SchedulingPolicy with the label, outside the namespace that is read, is told so by an Event, once. One
-   with a status is read by another installation. To look at other namespaces is a right of its own in `deploy/`: without
-   it nothing is told, and nothing is refused, as the right is asked about first.
+   with a status is read by another installation. To look at other namespaces is a right of its own in `deploy/`.
+   Without it nothing is told, and nothing is refused, as the right is asked about first.
 3. Only the leader tells. What was told is forgotten when another process leads: then it is told once more.
 """
 

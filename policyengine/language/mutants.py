@@ -75,7 +75,7 @@ _PARTS: Final = {
     "annotations": ("value",),
 }
 """The rules of a policy, and which of their fields are expressions or texts."""
-_LEFT_OUT: Final = frozenset({("gangs", "waits"), ("quotas", "borrow"), ("permits", "timeout")})
+_LEFT_OUT: Final = frozenset({("gangs", "waits"), ("quotas", "by"), ("quotas", "borrow"), ("permits", "timeout")})
 """Fields that a rule may do without, beside `when`."""
 
 Changed = Iterator[tuple[_Place, tuple[Any, ...], Span, str]]
@@ -166,6 +166,8 @@ def _of_score(rule: ir.Score, place: _Place) -> Changed:
     if isinstance(rule.weight, int):
         weight = rule.weight * _WEIGHT_FACTOR
         yield _field(rule, "weight", place), (weight,), rule.span, f"weight {rule.weight} became {weight}"
+    elif rule.weight is None:
+        yield _field(rule, "weight", place), (1,), rule.span, "`tier` became `weight 1`"
     if rule.normalize is not ir.Normalize.NONE:
         word = "left out" if rule.reverse else "added"
         yield _field(rule, "reverse", place), (not rule.reverse,), rule.span, f"`reverse` {word}"

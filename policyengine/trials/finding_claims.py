@@ -376,9 +376,24 @@ def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
     return Claim(wanted(quota.when, True), seen=seen, reads=("requests",), amounts=beyond)
 
 
-def _asked(run: Run, resource: str) -> int:
-    name = "ephemeral-storage" if resource == "storage" else resource
-    return sum(pod.requests.get(name) for pod in run.trial.state.view.pods.values())
+def _asked(run: Run, resource: str, namespace: str = "") -> int:
+    """What all pods ask for, or those of a namespace."""
+    name, pods = "ephemeral-storage" if resource == "storage" else resource, run.trial.state.view.pods.values()
+    return sum(pod.requests.get(name) for pod in pods if namespace in ("", pod.namespace))
+
+
+def _one_for_all(policy: ir.Policy, finding: Diagnostic) -> Claim:
+    """A pod that the quota refuses although the pods of its namespace, itself included, stay within the amounts."""
+    quota = next(one for one in policy.quotas if one.by is not None and one.by.span == finding.span)
+    bounds = known_amounts(quota.limit or ()) | known_amounts(quota.guarantee)
+    refused = _told_off_by(quota.name)
+
+    def seen(run: Run) -> bool:
+        namespace = run.trial.state.view.pods[run.uids[POD]].namespace
+        return refused(run) and all(_asked(run, name, namespace) <= most for name, most in bounds.items())
+
+    when = Want() if quota.when is None else wanted(quota.when, True)
+    return Claim(when, seen=seen, reads=("requests", "namespace"), amounts=tuple(bounds.items()))
 
 
 CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
@@ -408,5 +423,6 @@ CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
     "PE3401": _limit_of_no_use,
     "PE3403": _lets_through,
     "PE3404": _cannot_fail,
+    "PE3405": _one_for_all,
 }
 """Code -> what its finding claims. The others are about the text, not about clusters."""

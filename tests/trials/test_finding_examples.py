@@ -88,6 +88,7 @@ CASES = {
     "PE3306": 'permit "w" { delay: pod.priority > 9 ? 60s : 70s timeout: pod.priority > 9 ? 30s : 20s }',
     "PE3401": 'quota "q" when pod.namespace == "n" { guarantee: {cpu: 2, memory: 1Gi} limit: {cpu: 3, memory: 1Gi} }',
     "PE3403": 'filter "f" { require 10 / node.podCount > 1 on error true }',
+    "PE3405": 'param team: string = "a" quota "q" by team { guarantee: {cpu: 2} limit: {cpu: 4, "x.y/z": 2} }',
     "PE3404": 'filter "f" { require node.podCount > 1 on error false }',
 }
 
@@ -96,6 +97,11 @@ def test_a_limit_above_the_guarantee_is_shown_by_a_pod_between_them_that_is_refu
     (text,) = shown(CASES["PE3401"], "PE3401")
     assert "requests: { cpu: 2001m }" in text
     assert 'expect "p" rejected by "q"' in text
+
+
+def test_a_key_that_is_the_same_for_all_is_shown_by_a_pod_that_another_namespace_leaves_no_room() -> None:
+    (text,) = shown(CASES["PE3405"], "PE3405")
+    assert "namespace:" in text and 'expect "p" rejected by "q"' in text
 
 
 @pytest.mark.parametrize("code", sorted(CASES)[::3])
