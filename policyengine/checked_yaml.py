@@ -113,7 +113,15 @@ def told_of(error: ValidationError) -> str:
     """What is wrong with a value, in the schema's words."""
     form = error.schema
     described = form.get("description") if isinstance(form, Mapping) and error.validator in _CHOICES else None
-    return f"wanted is {described}" if described else str(error.message).replace("'", "`")[:_SHOWN]
+    if described:
+        return f"wanted is {described}"
+    told, words = str(error.message).replace("'", "`")[:_SHOWN], error.validator_value
+    near = closest(str(error.instance), filter(_is_text, words)) if error.validator == "enum" else None
+    return f"{told}; did you mean `{near}`?" if near else told
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def path_text(place: Path) -> str:

@@ -90,7 +90,9 @@ def convert(value: object, type_: Type, name: str) -> object:
     """
     try:
         return _converted(value, type_)
-    except (KeyError, ValueError, TypeError, OverflowError, RecursionError, QuantityError, EvaluationError):
+    except QuantityError as error:
+        raise ParamError(f"parameter `{name}`: {printable(str(error))}") from None
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError, EvaluationError):
         raise ParamError(f"parameter `{name}`: `{_shown(value)}` is not a value of type `{type_}`") from None
 
 

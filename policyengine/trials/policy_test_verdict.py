@@ -292,6 +292,7 @@ def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
     if attempt is not None and node is not None and node in attempt.refused:
         status = attempt.refused[node]
         lines.append(f"`{node}` was rejected by `{status.plugin}`: {status.message}")
+    lines += _without_pods(run, attempt)
     said = run.trial.refusal(run.uids[pod])
     if said:
         lines.append(said)
@@ -302,6 +303,14 @@ def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
         shown = best[:_SHOWN] + [one for one in best[_SHOWN:] if one[0] == node]
         lines += [f"`{name}` has {_sum(run, attempt, name)}" for name, _ in shown]
     return lines
+
+
+def _without_pods(run: Run, attempt: Attempt | None) -> Iterator[str]:
+    """Which nodes were refused since they are given no room for pods at all."""
+    for name in attempt.refused if attempt is not None else ():
+        node = run.trial.cluster.nodes.get(name)
+        if node is not None and "pods" not in node.status.allocatable and TOO_MANY_PODS in attempt.refused[name].reasons:
+            yield f"`{name}` is given without `pods` in `allocatable`, and so has room for none: such as `pods: 110`"
 
 
 def _sum(run: Run, attempt: Attempt, node: str) -> str:

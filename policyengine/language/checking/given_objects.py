@@ -7,7 +7,7 @@ is not given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from policyengine import quantity
@@ -15,6 +15,7 @@ from policyengine.language.checking.foreign_words import vendors
 from policyengine.language.schema import OBJECTS, POD_GROUP
 from policyengine.language.types import DYN, STRING, TIMESTAMP, Kind, Type, map_of
 from policyengine.language.values import EvaluationError, parse_timestamp, with_article
+from policyengine.suggestion import closest
 
 RAW: Final = map_of(STRING, DYN)
 """`spec` and `status`: whatever the Kubernetes object has there."""
@@ -47,6 +48,16 @@ def _given(kind: str, *objects: str, **more: Type) -> dict[str, Type]:
     fields = {field.name: field.type for name in objects for field in OBJECTS[name].fields.values()}
     return {name: type_ for name, type_ in (fields | more).items() if name not in FOLLOWS[kind]}
 
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+WORDS: Final[Mapping[tuple[str, str], Sequence[str]]] = {
+    ("taint", "effect"): _EFFECTS,
+    ("toleration", "effect"): (*_EFFECTS, ""),
+    ("toleration", "operator"): ("Equal", "Exists", "Lt", "Gt", ""),
+    ("condition", "status"): ("True", "False", "Unknown"),
+    ("port", "protocol"): ("TCP", "UDP", "SCTP", ""),
+}
+"""(object, field) -> what the field may say: the API server refuses other words, and nothing is done about them here."""
 
 NODE_FIELDS: Final[Mapping[str, Type]] = _given("node", "node", spec=RAW, status=RAW)
 """What `given node` takes -> the type of its value."""
@@ -115,9 +126,17 @@ def _wrong_object(value: object, type_: Type) -> str | None:
         if name not in known:
             fields = ", ".join(f"`{field}`" for field in known)
             return f"{form(type_)}, which has {fields}, and no `{name}`"
-        if wrong := wrong_value(inner, known[name].type):
+        if wrong := wrong_value(inner, known[name].type) or _wrong_word(inner, WORDS.get((type_.name, name), ())):
             return f"{form(type_)}, whose `{name}` is {wrong}"
     return None
+
+
+def _wrong_word(value: object, words: Sequence[str]) -> str | None:
+    if not words or value in words:
+        return None
+    near = closest(str(value), words)
+    hint = f"; did you mean `{near}`?" if near else ""
+    return f"{' or '.join(f'`{word}`' for word in words)}, not `{value}`{hint}"
 
 
 def _wrong_amounts(value: Mapping[str, object], type_: Type) -> str | None:
