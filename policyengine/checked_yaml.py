@@ -116,12 +116,9 @@ def told_of(error: ValidationError) -> str:
     if described:
         return f"wanted is {described}"
     told, words = str(error.message).replace("'", "`")[:_SHOWN], error.validator_value
-    near = closest(str(error.instance), filter(_is_text, words)) if error.validator == "enum" else None
+    known = words if error.validator == "enum" and isinstance(words, list) else []
+    near = closest(str(error.instance), [word for word in known if isinstance(word, str)])
     return f"{told}; did you mean `{near}`?" if near else told
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def path_text(place: Path) -> str:

@@ -91,7 +91,7 @@ def _parse_text(text: str) -> int:
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or not (match[2] or match[3]):
         shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
-        raise QuantityError(f"`{shown}` is not a quantity; write {_meant(text)}")
+        raise QuantityError(f"`{shown}` is not a quantity; write {meant(text) or 'a number such as 100m or 2Gi'}")
     sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
     digits = int((whole + fraction) or "0")
     if binary:
@@ -101,11 +101,11 @@ def _parse_text(text: str) -> int:
     return -result if sign == "-" else result
 
 
-def _meant(text: str) -> str:
-    """What to write for a text that is no quantity: `8G` for `8GB`, else what quantities look like."""
+def meant(text: str) -> str | None:
+    """What to write for a text that is no quantity, quoted: `8G` for `8GB`; None where nobody knows."""
     parts = _OTHER_UNIT.fullmatch(text.lower())
     if parts is None:
-        return "a number such as 100m or 2Gi"
+        return None
     number, letter, binary = parts.groups()
     return f"`{number}{letter.upper() if letter != 'k' or binary else letter}{binary}`"
 

@@ -24,6 +24,7 @@ SCHEMA: dict[str, Any] = {
             ],
         },
         "parts": {"type": "array", "items": {"type": "string"}},
+        "colour": {"enum": ["red", "green", None]},
     },
     "additionalProperties": False,
 }
@@ -64,6 +65,11 @@ def test_two_escapes_are_one_character_and_half_of_one_is_refused() -> None:
         ("parts:\n  - a\n  - 3", "line 3, column 5: `parts.1`: 3 is not of type `string`"),
         ("shape: {round: x}", "line 1, column 16: `shape.round`: `x` is not of type `number`"),
         ("shape: {oval: 1}", "line 1, column 8: `shape`: wanted is {round: NUMBER} or {square: NUMBER}"),
+        (
+            "colour: gren",
+            "line 1, column 9: `colour`: `gren` is not one of [`red`, `green`, None]; did you mean `green`?",
+        ),
+        ("colour: 7", "line 1, column 9: `colour`: 7 is not one of [`red`, `green`, None]"),
         ("size: 1\nsize: 2", "line 2, column 1: the key `size` is there twice"),
         ("[a]: 1", "line 1, column 1: a key is a text"),
         ("size: 1\n---\nsize: 2", "it is not one YAML document with keys and values"),

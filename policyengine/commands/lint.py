@@ -30,7 +30,9 @@ FINDINGS, UNUSABLE = 1, 2
     show_default=True,
     help="The least severity that makes the exit code 1.",
 )
-@click.option("--fix", is_flag=True, help="Apply the fixes that keep the meaning, then check again.")
+@click.option(
+    "--fix", is_flag=True, help="Write the fixes that keep the meaning into the files, then check again; not with `-`."
+)
 @click.option(
     "--explain",
     "code",

@@ -90,10 +90,10 @@ def convert(value: object, type_: Type, name: str) -> object:
     """
     try:
         return _converted(value, type_)
-    except QuantityError as error:
-        raise ParamError(f"parameter `{name}`: {printable(str(error))}") from None
-    except (KeyError, ValueError, TypeError, OverflowError, RecursionError, EvaluationError):
-        raise ParamError(f"parameter `{name}`: `{_shown(value)}` is not a value of type `{type_}`") from None
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError, QuantityError, EvaluationError) as error:
+        near = quantity.meant(str(value)) if isinstance(error, QuantityError) else None
+        hint = f"; write {near}" if near else ""
+        raise ParamError(f"parameter `{name}`: `{_shown(value)}` is not a value of type `{type_}`{hint}") from None
 
 
 def _shown(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.syntax import Span
 from policyengine.language.values import EvaluationError, display, optional
+from policyengine.plugins.resources.fit import TOO_MANY_PODS
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_attempts import Attempt, Attempts
 
@@ -307,10 +308,10 @@ def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
 
 def _without_pods(run: Run, attempt: Attempt | None) -> Iterator[str]:
     """Which nodes were refused since they are given no room for pods at all."""
-    for name in attempt.refused if attempt is not None else ():
+    for name, status in attempt.refused.items() if attempt is not None else ():
         node = run.trial.cluster.nodes.get(name)
-        if node is not None and "pods" not in node.status.allocatable and TOO_MANY_PODS in attempt.refused[name].reasons:
-            yield f"`{name}` is given without `pods` in `allocatable`, and so has room for none: such as `pods: 110`"
+        if node is not None and "pods" not in (node.status.allocatable or {}) and TOO_MANY_PODS in status.reasons:
+            yield f"`{name}` is given without `pods` in `allocatable`, so it has room for none; write `pods: 110`"
 
 
 def _sum(run: Run, attempt: Attempt, node: str) -> str:

@@ -52,6 +52,7 @@ def test_a_param_of_a_library_is_set_from_the_command_line(files: Path) -> None:
         ("least=4", "`least` is no parameter of the policy; did you mean `safe.least`?"),
         ("safe.least", "`safe.least` is not of the form NAME=VALUE"),
         ("safe.least=much", "`much` is not a value of type `cpu`"),
+        ("safe.least=2KB", "`2KB` is not a value of type `cpu`; write `2k`"),
     ],
 )
 def test_a_param_that_cannot_be_so_is_one_message_and_exit_code_2(files: Path, given: str, message: str) -> None:

@@ -119,6 +119,15 @@ def test_a_condition_is_a_typed_tree() -> None:
         ('given pod "q" { labels: {rank: 1} } expect "q" on "a"', 'a map of strings, and `rank` is none: write `"1"`'),
         ('given pod "q" { labels: {x: true} } expect "q" on "a"', 'a map of strings, and `x` is none: write `"true"`'),
         ('given pod "q" { foo: 1 } expect "q" on "a"', "a given pod has no field `foo`"),
+        (
+            'given node "b" { taints: [{key: "x", effect: "NoSchedul"}] } expect "p" on "b"',
+            "whose `effect` is `NoSchedule`, `PreferNoSchedule` or `NoExecute`, not `NoSchedul`; "
+            "did you mean `NoSchedule`?",
+        ),
+        (
+            'given pod "q" { tolerations: [{key: "x", operator: "exists"}] } expect "q" on "a"',
+            "not `exists`; did you mean `Exists`?",
+        ),
         ('given pod "q" on "b" {} expect "q" on "a"', "no node was given as `b`"),
         ('given node "b" { foo: 1 } expect "p" on "b"', "a given node has no field `foo`"),
     ],

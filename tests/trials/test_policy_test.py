@@ -100,6 +100,14 @@ def test_what_does_not_hold_is_told_with_what_happened(steps: str, members: str,
     assert messages(steps, members) == [message]
 
 
+def test_a_node_that_is_given_no_room_for_pods_is_named() -> None:
+    steps = 'given node "a" { allocatable: {cpu: 4, memory: 8Gi} } given pod "p" {} expect "p" on "a"'
+    (failure,) = outcome_of(steps).failures
+    assert "`a` is given without `pods` in `allocatable`, so it has room for none; write `pods: 110`" in failure.details
+    (failure,) = outcome_of(steps.replace("8Gi", "8Gi, pods: 0")).failures
+    assert not any("room for none" in line for line in failure.details)
+
+
 def test_a_failure_says_why_and_where() -> None:
     steps = f'{A}\ngiven node "b" {NODE}\ngiven pod "p" {{ requests: {{cpu: 1}} }}\nexpect "p" on "b"'
     outcome = outcome_of(steps, 'score "first" weight 7 = node.name == "a" ? 100 : 0 base filters')

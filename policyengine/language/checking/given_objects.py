@@ -57,7 +57,7 @@ WORDS: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     ("condition", "status"): ("True", "False", "Unknown"),
     ("port", "protocol"): ("TCP", "UDP", "SCTP", ""),
 }
-"""(object, field) -> what the field may say: the API server refuses other words, and nothing is done about them here."""
+"""(object, field) -> what the field may say: other words are refused by the API server, and would mean nothing here."""
 
 NODE_FIELDS: Final[Mapping[str, Type]] = _given("node", "node", spec=RAW, status=RAW)
 """What `given node` takes -> the type of its value."""
@@ -136,7 +136,8 @@ def _wrong_word(value: object, words: Sequence[str]) -> str | None:
         return None
     near = closest(str(value), words)
     hint = f"; did you mean `{near}`?" if near else ""
-    return f"{' or '.join(f'`{word}`' for word in words)}, not `{value}`{hint}"
+    *others, last = (f"`{word}`" for word in words if word)
+    return f"{', '.join(others)} or {last}, not `{value}`{hint}"
 
 
 def _wrong_amounts(value: Mapping[str, object], type_: Type) -> str | None:

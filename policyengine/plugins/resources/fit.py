@@ -52,6 +52,9 @@ class _Wanted(NamedTuple):
     """What is asked of each resource of the strategy."""
 
 
+TOO_MANY_PODS: Final = "Too many pods"
+
+
 class _Fit:
     """The demand, and the combinations of reasons met so far."""
 
@@ -66,7 +69,7 @@ class _Fit:
         """1 + index of the refusal for a combination: bit 0 unresolvable, bit 1 pods, then the demand's."""
         known = self._numbers.get(bits)
         if known is None:
-            names = ["Too many pods", *(f"Insufficient {resource}" for resource, _ in self.demand)]
+            names = [TOO_MANY_PODS, *(f"Insufficient {resource}" for resource, _ in self.demand)]
             reasons = tuple(name for index, name in enumerate(names) if bits >> (index + 1) & 1)
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if bits & 1 else Code.UNSCHEDULABLE
             self.refusals.append(Refusal(code, reasons))
