@@ -1,7 +1,7 @@
 """Dynamic resource allocation as the API sends it: claims, slices of devices, device classes.
 
-Source: the API reference of resource.k8s.io/v1 (KEP-4381, and KEP-4816, 5004, 5055, 5075 for what came later).
-Values that only pass through the scheduler (driver parameters, tolerations of a result) stay plain JSON.
+Source: the API reference of resource.k8s.io/v1 (KEP-4381, and KEP-4816, 5004, 5007, 5055, 5075 for what came later).
+Values that only pass through the scheduler (driver parameters) stay plain JSON.
 """
 
 from __future__ import annotations
@@ -137,12 +137,30 @@ class ResourceClaimConsumerReference(Wire, frozen=True):
     uid: str = ""
 
 
+class DeviceCondition(Wire, frozen=True):
+    """A condition of an allocated device."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class AllocatedDeviceStatus(Wire, frozen=True):
+    """What a driver says of a device that the claim was given."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: tuple[DeviceCondition, ...] = ()
+
+
 class ResourceClaimStatus(Wire, frozen=True):
     """What became of the claim."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
-    devices: tuple[Json, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(Wire, frozen=True):

@@ -8,7 +8,7 @@ text: a malformed one must not make its object disappear.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -156,3 +156,8 @@ def parse_time(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise ObjectError(f"`{text}` is not a time; write it as 2026-01-05T18:30:00Z") from None
+
+
+def format_time(seconds: float) -> str:
+    """Seconds since the epoch as metav1.Time: RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from policyengine.cluster.kinds import NODES, PODS
+from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod, PodStatus
 from policyengine.cluster.view import ClusterView
@@ -30,7 +31,7 @@ from policyengine.diagnosis.what_if import Attempt, WhatIf, waiting_mates, with_
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.state import SchedulerState
-from policyengine.trials.trial_cluster import timestamp, uid_of
+from policyengine.trials.trial_cluster import uid_of
 
 DEPTH: Final = 3
 """Changes at most, and rounds of them; a round may make several."""
@@ -302,7 +303,7 @@ def _again(pod: Pod, now: float) -> Pod:
         pod.metadata,
         name=name,
         uid=f"uid of {pod.metadata.namespace}/{name}",
-        creation_timestamp=timestamp(now),
+        creation_timestamp=format_time(now),
         deletion_timestamp=None,
     )
     return msgspec.structs.replace(

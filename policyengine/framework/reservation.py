@@ -15,9 +15,10 @@ keeps nothing itself and writes nothing itself; it says what is to be done:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from policyengine.cluster.objects import format_time
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.status import SUCCESS, State, Status
 
@@ -84,11 +85,30 @@ class ObjectPatch:
     patch: Mapping[str, object]
     """Without `metadata.uid` and `metadata.resourceVersion`, which are added."""
     subresource: str = ""
+    stamped: tuple[str, ...] = ()
+    """The path in the patch at which the time of sending is written; none where it is empty."""
 
     @property
     def key(self) -> str:
         """`namespace/name`, or the bare name of a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def sent_at(self, now: float) -> ObjectPatch:
+        """The patch as it is sent at this time, in seconds since the epoch."""
+        return replace(self, patch=_with(self.patch, self.stamped, format_time(now))) if self.stamped else self
+
+
+def _with(patch: Mapping[str, object], path: tuple[str, ...], text: str) -> Mapping[str, object]:
+    name, *rest = path
+    inner = patch.get(name)
+    return {**patch, name: _with(inner, tuple(rest), text) if rest and isinstance(inner, Mapping) else text}
+
+
+class Announcement(NamedTuple):
+    """An event for the pod, of type Normal."""
+
+    reason: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +126,8 @@ class Plan:
     """The failure's text when it has not."""
     state: State = None
     """What `prepared` needs to know; only the plugin reads it."""
+    announcement: Announcement | None = None
+    """What the pod's owner is told once the patches are made and seen."""
 
 
 NOTHING_TO_DO = Plan()

@@ -14,6 +14,7 @@ from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.framework.reservation import Announcement
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -26,6 +27,11 @@ def scheduled(pod: PodInfo, node: str, policy: str) -> RecordEvent:
     """The pod is bound."""
     note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
     return _event(pod, "Normal", "Scheduled", "Binding", note, policy)
+
+
+def preparing(pod: PodInfo, told: Announcement, policy: str) -> RecordEvent:
+    """The pod has its node, and waits for what has to be done first."""
+    return _event(pod, "Normal", told.reason, "Scheduling", told.note, policy)
 
 
 def failed(

@@ -133,6 +133,8 @@ class Step:
         """Patches that the server has taken."""
         self.is_done = False
         """Whether the plugin has said that all is prepared; it is not asked again."""
+        self.is_announced = False
+        """Whether the pod's owner was told what is waited for."""
         self._versions: dict[tuple[str, str], tuple[str, str]] = {}
         """(kind, key) -> the version before the first patch of it, and after the last."""
 

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
@@ -28,7 +29,6 @@ from policyengine.trials.ledger import Ledger
 from policyengine.trials.scenario import Json, Scenario, ScenarioError, Template
 from policyengine.trials.templates import PodMaker, SimulatedPod, decoded, group_of, moments, node_json, uid
 from policyengine.trials.trial import Trial
-from policyengine.trials.trial_cluster import timestamp
 
 RECREATED_AFTER = 1.0
 """Seconds after which a controller has made a pod again."""
@@ -237,7 +237,7 @@ class Play:
         for uid_ in started:
             pod = trial.cluster.pods.get(uid_)
             if pod is not None:
-                status = replace(pod.status, phase="Running", start_time=timestamp(trial.now))
+                status = replace(pod.status, phase="Running", start_time=format_time(trial.now))
                 trial.see(PodObserved(replace(pod, status=status)))
         return bool(started)
 

@@ -9,11 +9,10 @@ from random import Random
 from typing import Any, TypeVar
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import PodGroup
 from policyengine.trials.scenario import Arrival, Json, Place, ScenarioError, Template
-from policyengine.trials.trial_cluster import timestamp
 
 T = TypeVar("T", Node, Pod)
 ROOM: Json = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -39,7 +38,7 @@ class SimulatedPod:
         """The pod that a controller makes in its place."""
         item = deepcopy(self.item)
         first = item["metadata"]["name"].removesuffix(f"-r{self.again}")
-        item["metadata"] |= {"name": f"{first}-r{self.again + 1}", "uid": uid, "creationTimestamp": timestamp(now)}
+        item["metadata"] |= {"name": f"{first}-r{self.again + 1}", "uid": uid, "creationTimestamp": format_time(now)}
         return replace(self, item=item, again=self.again + 1)
 
 
@@ -72,7 +71,7 @@ def node_json(template: Template, number: int, now: float) -> Json:
         "metadata": {
             "name": name,
             "uid": f"node-{name}",
-            "creationTimestamp": timestamp(now),
+            "creationTimestamp": format_time(now),
             "labels": {**labels, **given.get("labels", {})},
             "annotations": given.get("annotations", {}),
         },
@@ -120,7 +119,7 @@ class PodMaker:
         made = []
         for member in range(gang.size if gang else 1):
             item = self._item(f"{name}-{member}" if gang else name, namespace, priority)
-            item["metadata"] |= {"uid": uid(next(uids)), "creationTimestamp": timestamp(now)}
+            item["metadata"] |= {"uid": uid(next(uids)), "creationTimestamp": format_time(now)}
             if gang and gang.by_labels:
                 item["metadata"]["labels"] |= {"podGroup": name, "minAvailable": str(gang.minimum)}
             elif gang:

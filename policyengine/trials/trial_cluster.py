@@ -8,7 +8,6 @@ of another UID.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.object_store import ClusterObject
-from policyengine.cluster.objects import decode
+from policyengine.cluster.objects import decode, format_time
 from policyengine.cluster.pod_objects import Pod, PodCondition
 from policyengine.scheduler.actions import Bind, DeleteVictim, PatchObject, PatchPodCondition, ReadPod
 from policyengine.scheduler.messages import (
@@ -45,11 +44,6 @@ T = TypeVar("T", Node, Pod)
 def uid_of(pod: Pod) -> str:
     """The pod's UID; its key where it has none."""
     return pod.metadata.uid or pod.metadata.key
-
-
-def timestamp(seconds: float) -> str:
-    """Seconds since the epoch as metav1.Time writes them."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class TrialCluster:
@@ -120,7 +114,7 @@ class TrialCluster:
             return [BindFailed(asked.uid, BindFailure.CONFLICT, message)]
         metadata = replace(pod.metadata, annotations={**pod.metadata.annotations, **asked.annotations})
         spec = replace(pod.spec, node_name=asked.node)
-        placed = PodCondition(type="PodScheduled", status="True", last_transition_time=timestamp(now))
+        placed = PodCondition(type="PodScheduled", status="True", last_transition_time=format_time(now))
         bound = replace(pod, metadata=metadata, spec=spec, status=_with_condition(pod, placed, nominated=""))
         return [BindSucceeded(asked.uid), self._put(bound)]
 
@@ -134,7 +128,7 @@ class TrialCluster:
             status="False",
             reason=asked.reason,
             message=asked.message,
-            last_transition_time=timestamp(now),
+            last_transition_time=format_time(now),
             observed_generation=asked.observed_generation,
         )
         status = _with_condition(pod, said if asked.reason else None, asked.nominated_node_name)
@@ -151,8 +145,8 @@ class TrialCluster:
         if pod is None:
             return [VictimDeleted(asked, was_there=False)]
         grace = pod.spec.termination_grace_period_seconds
-        end = timestamp(now + (GRACE if grace is None else grace))
-        why = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", asked.message, timestamp(now))
+        end = format_time(now + (GRACE if grace is None else grace))
+        why = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", asked.message, format_time(now))
         metadata = replace(pod.metadata, deletion_timestamp=end)
         going = replace(pod, metadata=metadata, status=_with_condition(pod, why, nominated=None))
         return [VictimDeleted(asked), self._put(going)]

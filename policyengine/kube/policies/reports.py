@@ -19,12 +19,12 @@ from math import inf
 from random import Random
 
 from policyengine.clock import Clock
+from policyengine.cluster.objects import format_time
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.precedence import SourceKey, Standing
 from policyengine.kube.policies.rollout_settings import Suspension, described, found
 from policyengine.kube.policies.sources import ACCEPTED, REJECTED, SUSPENDED, PolicySource, Report
 from policyengine.kube.watching.store import identity, number
-from policyengine.kube.writing.events import second_time
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.rollout import Rollout, RolloutSettings
@@ -162,7 +162,7 @@ class PolicyReports:
         source = self._sources.get(key)
         if source is None:
             return
-        patch = source.patch(self._last[key], second_time(self._clock.now()))
+        patch = source.patch(self._last[key], format_time(self._clock.now()))
         try:
             answer = await self._client.call("PATCH", patch.path, patch.body, content=patch.content)
         except ApiError as error:

@@ -16,13 +16,13 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policyengine.clock import Clock, micro_time
+from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import UNVALIDATED, ApiError, Client
@@ -40,11 +40,6 @@ DECIDED_BY = "policyengine.io/decided-by"
 """The annotation that names the policy: the note is kube-scheduler's, word for word."""
 CONDITIONS = 65_536
 """Pods whose last condition is remembered."""
-
-
-def second_time(seconds: float) -> str:
-    """metav1.Time: RFC 3339 in UTC, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)
@@ -194,7 +189,7 @@ class ConditionWriter:
         if self._said.get(condition.uid) == condition:
             return
         self._said[condition.uid] = condition
-        self._since.setdefault(condition.uid, second_time(self._clock.now()))
+        self._since.setdefault(condition.uid, format_time(self._clock.now()))
         self._queue.write(_key(condition.uid), self._write, condition)
 
     def settle(self, uid: str) -> Awaitable[object] | None:
@@ -205,7 +200,7 @@ class ConditionWriter:
     async def _write(self, condition: PatchPodCondition) -> None:
         status: dict[str, object] = {}
         if condition.reason:
-            since = self._since.get(condition.uid) or second_time(self._clock.now())
+            since = self._since.get(condition.uid) or format_time(self._clock.now())
             status = conditions(
                 "PodScheduled", "False", condition.reason, condition.message, since, condition.observed_generation
             )

@@ -15,7 +15,7 @@ from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import BY_KIND, PODS
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
@@ -24,7 +24,7 @@ from policyengine.kube.leader import NotLeading
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
-from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions, second_time
+from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
     Action,
@@ -259,7 +259,7 @@ async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> Vi
     harm. The eviction API is not used: it would refuse what DefaultPreemption may choose (a disruption budget it has to
     break). Rights needed: `patch` on pods/status and `delete` on pods.
     """
-    since = second_time(clock.now())
+    since = format_time(clock.now())
     status = conditions(
         "DisruptionTarget", "True", "PreemptionByScheduler", asked.message, since, asked.observed_generation
     )

@@ -18,13 +18,13 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import SKIP, Code, Status
+from policyengine.plugins.devices.binding_conditions import is_unavailable
 from policyengine.plugins.devices.device_pools import Pools, Slice, Taken
 from policyengine.plugins.devices.device_request import AllocationError, WantedClaim, wanted_claim
 from policyengine.plugins.devices.device_search import Given, Search
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
-_TRUE: Final = "True"
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
 MOST_ALTERNATIVES: Final = 8
@@ -77,11 +77,19 @@ class Devices:
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
-    __slots__ = ("_errors", "_found", "_pools", "_taken", "available_on", "claims", "wanted")
+    __slots__ = ("_errors", "_found", "_pools", "_taken", "available_on", "claims", "unavailable", "wanted")
 
-    def __init__(self, claims: Sequence[ResourceClaim], wanted: tuple[WantedClaim, ...], devices: Devices) -> None:
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim],
+        wanted: tuple[WantedClaim, ...],
+        unavailable: tuple[ResourceClaim, ...],
+        devices: Devices,
+    ) -> None:
         self.claims = tuple(claims)
         self.wanted = wanted
+        self.unavailable = unavailable
+        """Allocated claims whose devices failed to become ready, or have not in time: available on no node."""
         self.available_on: tuple[Selector, ...] = tuple(
             compile_selector(allocation.node_selector)
             for claim in claims
@@ -137,14 +145,16 @@ class ClaimsState:
         return total
 
 
-def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices) -> ClaimsState | Status:
-    """The state for a pod; SKIP without claims, or why the pod cannot go anywhere now."""
+def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices, timeout: float) -> ClaimsState | Status:
+    """The state for a pod; SKIP without claims, or why the pod cannot go anywhere now. `timeout`: how many seconds
+    allocated devices have to become ready."""
     claims = find_claims(pod, snapshot)
     if isinstance(claims, str):
         return _refused(claims)
     if not claims:
         return SKIP
     wanted: list[WantedClaim] = []
+    unavailable: list[ResourceClaim] = []
     for claim in claims:
         key = claim.metadata.key
         pending = snapshot.pending_claims.get(claim)
@@ -152,6 +162,8 @@ def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices) -> ClaimsSt
             refusal = _unusable(claim, pod, pending is not None and pending.pod_uid != pod.uid)
             if refusal is not None:
                 return refusal
+            if is_unavailable(claim, timeout, snapshot.now):
+                unavailable.append(claim)
             continue
         if pending is not None:
             return _refused(f"resource claim {key} is in the process of being allocated")
@@ -159,14 +171,12 @@ def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices) -> ClaimsSt
         if isinstance(made, Status):
             return made
         wanted.append(made)
-    return ClaimsState(claims, tuple(wanted), devices)
+    return ClaimsState(claims, tuple(wanted), tuple(unavailable), devices)
 
 
 def _unusable(claim: ResourceClaim, pod: PodInfo, is_pending: bool) -> Status | None:
     """Why the pod cannot use an allocated claim now. While it is being reserved for another pod this one waits, and
     goes on without backoff: two could not write the list of its users at once."""
-    if awaits_binding(claim):
-        return _refused(f"resource claim {claim.metadata.key} waits for binding conditions of its devices")
     if is_reserved_for(claim, pod):
         return None
     if len(claim.status.reserved_for) >= MOST_CONSUMERS:
@@ -240,27 +250,3 @@ def names_claim(pod: PodInfo, claim: object) -> bool:
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     """Whether the pod is among those that may use the claim."""
     return any(consumer.uid == pod.uid for consumer in claim.status.reserved_for)
-
-
-def awaits_binding(claim: ResourceClaim) -> bool:
-    """Whether a device of the allocated claim has binding conditions that do not all hold yet (KEP-5007)."""
-    allocation = claim.status.allocation
-    if allocation is None:
-        return False
-    for result in allocation.devices.results:
-        if not result.binding_conditions:
-            continue
-        holding = _conditions(claim, result.driver, result.pool, result.device)
-        if not holding.issuperset(result.binding_conditions) or holding & set(result.binding_failure_conditions):
-            return True
-    return False
-
-
-def _conditions(claim: ResourceClaim, driver: str, pool: str, device: str) -> frozenset[str]:
-    """The conditions that hold for an allocated device."""
-    for entry in claim.status.devices:
-        if (entry.get("driver"), entry.get("pool"), entry.get("device")) == (driver, pool, device):
-            conditions = entry.get("conditions")
-            listed = conditions if isinstance(conditions, list) else []
-            return frozenset(str(one.get("type")) for one in listed if one.get("status") == _TRUE)
-    return frozenset()

@@ -3,7 +3,7 @@
 What a selector sees (KEP-4381): `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].id`,
 `device.capacity[domain].id`. A name without a domain belongs to the driver's; an unknown domain is an empty map.
 
-Capacities that requests share (KEP-5075) are counted in billionths. A malformed amount fits nothing.
+Capacities that requests share (KEP-5075) are counted exactly. A malformed amount fits nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import msgspec
 from policyengine import quantity
 from policyengine.cluster.device_objects import (
     Amount,
-    CapacityRange,
     CapacityRequestPolicy,
     Device,
     DeviceAttribute,
@@ -181,10 +180,9 @@ def _value(name: str, attribute: DeviceAttribute) -> object:
     raise EvaluationError(f"attribute {name}: unsupported attribute value")
 
 
-Consumption = Mapping[str, int]
-"""Capacity -> billionths."""
+Consumption = Mapping[str, Amount]
+"""Capacity -> the amount, written as the request, the policy or the device has it."""
 NOTHING: Final[Consumption] = {}
-_NANO: Final = 10**9
 
 
 def consumption(device: Device, requests: Mapping[str, Amount]) -> Consumption | None:
@@ -192,11 +190,11 @@ def consumption(device: Device, requests: Mapping[str, Amount]) -> Consumption |
     capacity that the device has not, or an amount that a policy does not allow."""
     if not requests.keys() <= device.capacity.keys():
         return None
-    taken: dict[str, int] = {}
+    taken: dict[str, Amount] = {}
     try:
         for name, capacity in device.capacity.items():
             amount = _rounded(requests.get(name), capacity)
-            if _is_forbidden(amount, capacity.request_policy):
+            if _is_forbidden(quantity.nanos(amount), capacity.request_policy):
                 return None
             taken[name] = amount
     except quantity.QuantityError:
@@ -204,38 +202,36 @@ def consumption(device: Device, requests: Mapping[str, Amount]) -> Consumption |
     return taken
 
 
-def fits(device: Device, wanted: Consumption, *others: Consumption) -> bool:
-    """Whether the device has room for what is wanted beside what others have."""
+def fits(device: Device, held: Mapping[str, int], wanted: Consumption, *others: Consumption) -> bool:
+    """Whether the device has room for what is wanted beside what others have; `held` in billionths."""
     for name, capacity in device.capacity.items():
-        total = wanted[name] + sum(other.get(name, 0) for other in others)
+        total = held.get(name, 0) + sum(quantity.nanos(one[name]) for one in (wanted, *others))
         if total > quantity.nanos(capacity.value):
             return False
     return True
 
 
-def _rounded(request: Amount | None, capacity: DeviceCapacity) -> int:
+def _rounded(request: Amount | None, capacity: DeviceCapacity) -> Amount:
     policy = capacity.request_policy
     if request is None:
         default = policy.default if policy is not None else None
-        return quantity.nanos(capacity.value if default is None else default)
-    amount = quantity.nanos(request)
+        return capacity.value if default is None else default
     if policy is None:
-        return amount
+        return request
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _rounded_in_range(amount, policy.valid_range)
-    larger = (valid for one in policy.valid_values if (valid := quantity.nanos(one)) >= amount)
-    return next(larger, amount)
+        return _rounded_in_range(request, policy.valid_range.min, policy.valid_range.step)
+    amount = quantity.nanos(request)
+    return next((valid for valid in policy.valid_values if quantity.nanos(valid) >= amount), request)
 
 
-def _rounded_in_range(amount: int, valid: CapacityRange) -> int:
-    least = quantity.nanos(valid.min if valid.min is not None else 0)
-    if amount < least:
+def _rounded_in_range(request: Amount, least: Amount, step: Amount | None) -> Amount:
+    if quantity.nanos(request) < quantity.nanos(least):
         return least
-    if valid.step is None:
-        return amount
-    start, step = _whole(valid.min), _whole(valid.step)
-    steps = -(-(-(-amount // _NANO) - start) // step) if step else 0
-    return (start + step * steps) * _NANO
+    width = _whole(step)
+    if not width:
+        return request
+    start = quantity.value(least)
+    return quantity.format_bytes(start + width * -(-(quantity.value(request) - start) // width))
 
 
 def _is_forbidden(amount: int, policy: CapacityRequestPolicy | None) -> bool:
@@ -246,7 +242,7 @@ def _is_forbidden(amount: int, policy: CapacityRequestPolicy | None) -> bool:
         if valid.max is not None and amount > quantity.nanos(valid.max):
             return True
         step = _whole(valid.step)
-        return bool(step) and (-(-amount // _NANO) - _whole(valid.min)) % step != 0
+        return bool(step) and (-(-amount // 10**9) - _whole(valid.min)) % step != 0
     allowed = [quantity.nanos(one) for one in policy.valid_values]
     return bool(allowed) and amount not in allowed
 

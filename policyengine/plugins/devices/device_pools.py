@@ -4,7 +4,8 @@ Source: dynamic-resource-allocation's structured allocator (pools, incubating), 
 1. Only slices of a pool's newest generation count. A pool whose newer slices do not reach the node is passed over.
 2. A pool with fewer slices than it says is incomplete; one with two devices of a name, or with counters that do not
    exist, is invalid. Neither gives devices.
-3. Pools are tried by driver and name, slices by name, devices as listed: drivers steer by that.
+3. Pools are tried by driver and name, slices by name, devices as listed: drivers steer by that. Pools that have a
+   device with binding conditions come last.
 4. Devices given with admin access are not held. A device that allows several allocations is held in shares, each with
    what it consumes of the capacities (KEP-5075).
 """
@@ -26,7 +27,7 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.cluster.node_objects import Node, NodeSelector
 from policyengine.cluster.object_store import PendingClaim
-from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice
+from policyengine.plugins.devices.device import DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 PoolID = tuple[str, str]
@@ -163,7 +164,7 @@ class Pools:
             elif one.spec.pool.generation == others[0].spec.pool.generation:
                 others.append(one)
         built = (self._pool(pool, members) for pool, members in sorted(newest.items(), key=lambda item: item[0]))
-        return tuple(pool for pool in built if pool is not None)
+        return tuple(sorted((pool for pool in built if pool is not None), key=_has_binding_conditions))
 
     def _pool(self, pool: PoolID, members: list[Slice]) -> Pool | None:
         generation, expected = members[0].spec.pool.generation, members[0].spec.pool.resource_slice_count
@@ -187,6 +188,10 @@ def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) ->
     if counters is None or any(key not in counters for device in devices for key in drawn(device.device)):
         return Pool(pool, invalid=True)
     return Pool(pool, targeting, counters=counters, devices=devices)
+
+
+def _has_binding_conditions(pool: Pool) -> bool:
+    return any(device.device.binding_conditions for one in pool.slices for device in one.devices)
 
 
 def _counters(slices: Iterable[Slice]) -> Counters | None:
@@ -226,6 +231,7 @@ def _reach(source: ResourceSliceSpec | Device) -> Reach:
     return Reach(source.node_name or "", source.all_nodes, compile_selector(selector) if selector is not None else None)
 
 
+_NOTHING: Mapping[str, int] = {}
 _Holding = tuple[DeviceID, bool, tuple[tuple[str, int], ...]]
 """Device, whether it is a share, and what the share consumes."""
 
@@ -249,9 +255,9 @@ class Taken:
         """Whether claims have shares of the device."""
         return self._shares[device] > 0
 
-    def consumed(self, device: DeviceID) -> Consumption:
-        """What the shares of the device consume."""
-        return self._consumed.get(device, NOTHING)
+    def consumed(self, device: DeviceID) -> Mapping[str, int]:
+        """What the shares of the device consume, in billionths."""
+        return self._consumed.get(device, _NOTHING)
 
     def version(self, pool: tuple[str, str]) -> int:
         """Grows whenever somebody takes or gives back a device of the pool (driver, name)."""

@@ -66,14 +66,11 @@ class Wanted:
         return isinstance(self.source, ExactDeviceRequest) and self.source.admin_access
 
     def selects(self, device: SliceDevice) -> bool:
-        """Whether the device meets the selectors of class and request. Devices with binding conditions are
-        skipped, since nothing would wait for them.
+        """Whether the device meets the selectors of class and request.
 
         Raises:
             AllocationError: a selector has no answer.
         """
-        if device.device.binding_conditions:
-            return False
         in_class = self._all_met(f"class {self.device_class.metadata.name}", self.device_class.spec.selectors, device)
         return in_class and self._all_met(f"claim {self.claim}", self.source.selectors, device)
 

@@ -201,7 +201,7 @@ class Search:
         if consumed is NOTHING:
             return True
         choosing = self._consuming.get(one.device.id, ())
-        return fits(one.device.device, consumed, self._taken.consumed(one.device.id), *choosing)
+        return fits(one.device.device, self._taken.consumed(one.device.id), consumed, *choosing)
 
     def _has_counters(self, one: Open) -> bool:
         if not one.device.device.consumes_counters or self._is_shared(one):

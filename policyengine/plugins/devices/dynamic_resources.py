@@ -4,7 +4,7 @@ An allocated claim binds the pod to the nodes that reach its devices. For other 
 on every node, by device classes, CEL selectors and constraints, in the slices that the node reaches. Reserve takes them
 in memory; PreBind writes the decision (`claim_plan`).
 
-Not done: devices with binding conditions are skipped, NodeResourcesFit counts extended resources of device classes
+Not done: NodeResourcesFit counts extended resources of device classes
 (KEP-5004), and PostFilter deallocates no claim for a pod that fits nowhere.
 """
 
@@ -30,7 +30,9 @@ from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plugins.default_normalize import default_normalize
-from policyengine.plugins.devices.claim_plan import allocation_result, check_claims_plan, claims_plan
+from policyengine.plugins.devices.allocation import allocation_result
+from policyengine.plugins.devices.binding_conditions import TIMEOUT, is_unavailable
+from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan
 from policyengine.plugins.devices.claim_state import (
     CANNOT_ALLOCATE,
     CLAIM,
@@ -42,6 +44,7 @@ from policyengine.plugins.devices.claim_state import (
     Devices,
     claim_names,
     claims_state,
+    find_claims,
     is_reserved_for,
     names_claim,
 )
@@ -59,12 +62,12 @@ NOT_ASKED: Final = Status(Code.ERROR, ("not found",))
 """What kube-scheduler says of the state that PreFilter was to write."""
 
 
-def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) -> None:
-    """ValueError unless the argument, if it is there, is a duration of at least `least` nanoseconds."""
+def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) -> int | None:
+    """The argument in nanoseconds, None where it is left out. ValueError if it is no duration of at least `least`."""
     text = arguments.get(name)
     try:
-        if text is None or parse_duration(text) >= least:
-            return
+        if text is None or (time := parse_duration(text)) >= least:
+            return None if text is None else time
     except EvaluationError as error:
         raise ValueError(f"`{name}`: {error}") from None
     raise ValueError(f"`{name}`: `{text}` must be {what}")
@@ -86,15 +89,17 @@ class DynamicResources:
             },
             "bindingTimeout": {
                 "type": "string",
-                "description": "no effect: no device with binding conditions is given",
+                "description": "how long devices with binding conditions may take to become ready, 600s by default",
             },
         },
     }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
-        _check_time(arguments or {}, "filterTimeout", 0, "zero or positive")
-        _check_time(arguments or {}, "bindingTimeout", 10**9, "at least 1 second")
+        given = arguments or {}
+        _check_time(given, "filterTimeout", 0, "zero or positive")
+        bound_in = _check_time(given, "bindingTimeout", 10**9, "at least 1 second")
+        self._binding_timeout = TIMEOUT if bound_in is None else bound_in / 10**9
         self._table: NodeTable | None = None
         self._made_of: Hashable = None
         self._devices = Devices(Pools(()), Taken())
@@ -113,6 +118,13 @@ class DynamicResources:
         claims = pod.shape.spec.resource_claims
         return (pod.namespace, pod.name, pod.uid, claims, pod.resource_claims) if claims else UNCONCERNED
 
+    def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Which of the pod's claims are late: that comes with time alone."""
+        claims = find_claims(pod, snapshot) if pod.shape.spec.resource_claims else ()
+        if isinstance(claims, str):
+            return ()
+        return tuple([is_unavailable(claim, self._binding_timeout, snapshot.now) for claim in claims])
+
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped without claims. Absent, deleted, foreign and just now allocated claims refuse the pod, and so do
         absent classes."""
@@ -124,6 +136,8 @@ class DynamicResources:
         claims: ClaimsState = state
         nodes = snapshot.nodes
         refused = np.zeros(len(rows), dtype=np.int16)
+        if claims.unavailable:
+            refused[:] = _PROBLEMS.index(_NOT_AVAILABLE) + 1
         for selector in claims.available_on:
             refused[~selector.mask(nodes, rows)] = _PROBLEMS.index(_NOT_AVAILABLE) + 1
         if claims.wanted:
@@ -187,13 +201,20 @@ class DynamicResources:
             self._pending.release(pod.uid)
 
     def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
-        """Write what Reserve took. Skipped where the claims say it already."""
-        pending = snapshot.pending_claims.of_pod(pod.uid) if pod.shape.spec.resource_claims else ()
-        return (SUCCESS, claims_plan(pod, pending)) if pending else (SKIP, NOTHING_TO_DO)
+        """Write what Reserve took, and wait for the devices. Skipped where the claims say it already, and no device has
+        binding conditions."""
+        if not pod.shape.spec.resource_claims:
+            return SKIP, NOTHING_TO_DO
+        claims = find_claims(pod, snapshot)
+        if isinstance(claims, str):
+            return Status(Code.ERROR, (claims,)), NOTHING_TO_DO
+        pending = snapshot.pending_claims.of_pod(pod.uid)
+        plan = claims_plan(pod, node_name, claims, pending, self._binding_timeout, snapshot.now)
+        return (SKIP, NOTHING_TO_DO) if plan is None else (SUCCESS, plan)
 
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
-        """Whether the claims are allocated and reserved for the pod."""
-        return check_claims_plan(pod, plan, snapshot)
+        """Whether the claims are allocated and reserved for the pod, and their devices ready."""
+        return check_claims_plan(pod, plan, snapshot, self._binding_timeout)
 
     def post_filter(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
@@ -225,7 +246,7 @@ class DynamicResources:
         """What follows from the pod and the objects; the last one is kept, since Filter, Score and Reserve ask."""
         if snapshot.nodes is not self._table:
             self._table, self._made_of, self._last = snapshot.nodes, None, None
-        key = (self.signature(pod), *(snapshot.version(kind) for kind in self.kinds))
+        key = (self.signature(pod), self.situation(pod, snapshot), *(snapshot.version(kind) for kind in self.kinds))
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         made_of = (snapshot.version(SLICE), snapshot.version(CLASS))
@@ -234,7 +255,7 @@ class DynamicResources:
             pools = Pools(snapshot.objects(ResourceSlice).values(), self._devices.pools)
             self._devices = Devices(pools, self._devices.taken)
         self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims)
-        state = claims_state(pod, snapshot, self._devices)
+        state = claims_state(pod, snapshot, self._devices, self._binding_timeout)
         self._last = (key, state)
         return state
 

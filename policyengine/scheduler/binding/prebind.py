@@ -18,6 +18,7 @@ from __future__ import annotations
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.binding.bind_result import fail_quietly
+from policyengine.scheduler.conditions_and_events import preparing
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from policyengine.scheduler.reservations import Decision, Phase, Step
@@ -85,7 +86,8 @@ def _asked_by(core: Core, asked: PatchObject) -> Decision | None:
 def _send_next(core: Core, decision: Decision, step: Step) -> None:
     patch = step.next_patch()
     if patch is not None:
-        core.actions.append(PatchObject(decision.bind.uid, decision.number, step.plugin.name, patch))
+        sent = patch.sent_at(core.now)
+        core.actions.append(PatchObject(decision.bind.uid, decision.number, step.plugin.name, sent))
 
 
 def _ask(core: Core, decision: Decision) -> None:
@@ -94,6 +96,7 @@ def _ask(core: Core, decision: Decision) -> None:
     for step in decision.open_steps():
         if not step.has_arrived(core.view):
             continue
+        _announce(core, decision, step)
         try:
             status = step.plugin.prepared(held.queued.pod, held.node, step.plan, core.view.snapshot())
         except Exception as failure:
@@ -110,6 +113,13 @@ def _ask(core: Core, decision: Decision) -> None:
         held.served.queue.gangs.mark_changed(decision.bind.uid)
     else:
         post(core, decision)
+
+
+def _announce(core: Core, decision: Decision, step: Step) -> None:
+    told, step.is_announced = step.is_announced, True
+    if step.plan.announcement is not None and not told:
+        held = decision.held
+        core.actions.append(preparing(held.queued.pod, step.plan.announcement, held.runtime.policy))
 
 
 def _give_up(core: Core, decision: Decision, status: Status) -> None:

@@ -125,10 +125,6 @@ def test_admin_access_sees_devices_in_use_and_holds_none() -> None:
     assert World(gpus("g"), claim(), admin).fits() == ["n0"]
 
 
-def test_devices_with_binding_conditions_are_passed_over() -> None:
-    assert World(gpus({**device("g"), "bindingConditions": ["ready"]}), claim()).fits() == []
-
-
 PAIRS = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("d")]
 
 

@@ -13,7 +13,6 @@ from policyengine.plugins.devices.dynamic_resources import DynamicResources
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices.devices import (
     CANNOT,
-    DRIVER,
     NOT_HERE,
     ZONE_0,
     World,
@@ -193,16 +192,6 @@ def test_an_allocated_claim_binds_its_pods_to_where_its_devices_are() -> None:
 
 def test_an_allocated_claim_without_a_selector_is_available_everywhere() -> None:
     assert World(claim(status={"allocation": {}})).fits() == ["n0", "n1"]
-
-
-def test_an_allocated_claim_whose_devices_are_not_ready_makes_its_pods_wait() -> None:
-    waiting = allocated("g", bindingConditions=["ready"])
-    ready = {"driver": DRIVER, "pool": "n0", "device": "g", "conditions": [{"type": "ready", "status": "True"}]}
-    assert (
-        World(claim(status=waiting)).evaluate()
-        == "resource claim default/c waits for binding conditions of its devices"
-    )
-    assert World(claim(status={**waiting, "devices": [ready]})).fits() == ["n0"]
 
 
 def test_devices_of_other_claims_are_taken_until_they_are_given_back() -> None:
