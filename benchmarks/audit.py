@@ -71,9 +71,9 @@ class AuditedCore:
         self.checks += 1
         self.cpu_ns += time.thread_time_ns() - started
 
-    def next_wakeup(self) -> float | None:
+    def next_wakeup(self, now: float = 0.0) -> float | None:
         """As `SchedulerState.next_wakeup`."""
-        return self.state.next_wakeup()
+        return self.state.next_wakeup(now)
 
     @property
     def ready(self) -> bool:

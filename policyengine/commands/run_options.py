@@ -154,6 +154,12 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         "Of so many of a million attempts.  [default: 1000000]",
         {"metavar": "N", "type": int},
     ),
+    (
+        "recording_directory",
+        "--record",
+        "Write what the scheduler is told and does into this directory, for `policyengine replay`.",
+        {"metavar": "DIRECTORY"},
+    ),
     ("log_level", "--log-level", "The least that is said.  [default: info]", {"type": _LEVELS}),
 )
 """`SECTION_field` of the configuration, flags, help, what else click is to know; in the order of the help."""

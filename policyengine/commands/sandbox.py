@@ -49,6 +49,13 @@ LEADING: dict[str, dict[str, Any]] = {
     show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
+@click.option(
+    "--record",
+    "record_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Write what the scheduler is told and does, for `policyengine replay`.",
+)
 @param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(
@@ -57,6 +64,7 @@ def sandbox(
     paths: tuple[Path, ...],
     kubeconfig_out: Path,
     apiserver: Literal["embedded", "envtest"],
+    record_path: Path | None,
     params: dict[str, str],
     verbose: bool,
 ) -> None:
@@ -69,11 +77,16 @@ def sandbox(
 
     profiles = load_profiles(paths, params, run_tests=True)
     process.start_logging("debug" if verbose else "info")
-    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
+    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver, record_path))
 
 
 async def _serve(
-    nodes: int, port: int, profiles: list[Profile], out: Path, apiserver: Literal["embedded", "envtest"]
+    nodes: int,
+    port: int,
+    profiles: list[Profile],
+    out: Path,
+    apiserver: Literal["embedded", "envtest"],
+    record_path: Path | None,
 ) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
@@ -84,7 +97,7 @@ async def _serve(
     def scheduling(
         transport: Transport, clock: Clock, profiles: Sequence[Profile]
     ) -> AbstractAsyncContextManager[Scheduler]:
-        return _with_pages(transport, clock, profiles, prover.compiled)
+        return _with_pages(transport, clock, profiles, prover.compiled, record_path)
 
     stop = stop_on_signals()
     async with simulator.world(apiserver, port) as world:
@@ -101,7 +114,11 @@ async def _serve(
 
 @asynccontextmanager
 async def _with_pages(
-    transport: Transport, clock: Clock, profiles: Sequence[Profile], compile_files: Compile
+    transport: Transport,
+    clock: Clock,
+    profiles: Sequence[Profile],
+    compile_files: Compile,
+    record_path: Path | None,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
     from policyengine.kube.config import configuration
@@ -111,7 +128,8 @@ async def _with_pages(
     from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 
     random, direct = Random(), Client(transport)
-    given = configuration.load(None, LEADING | {"endpoints": {"address": "127.0.0.1:0"}})
+    recording = {"directory": str(record_path)} if record_path else {}
+    given = configuration.load(None, LEADING | {"endpoints": {"address": "127.0.0.1:0"}, "recording": recording})
     assert given.lease is not None
     elector = LeaderElector(direct, clock, random, new_identity("sandbox", random), given.lease)
     connection = Connection(Client(LeadersTransport(transport, elector)), direct, elector, SchedulerMetrics())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ import click
 from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
+from policyengine.version import __version__
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
+    from policyengine.scheduler.driven import DrivenCore
+    from policyengine.scheduler.state import SchedulerState
 
 FAILED = 1
 
@@ -44,6 +48,13 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
 @click.option("--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw load and queue.")
 @click.option(
+    "--record",
+    "record_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Write what the scheduler is told and does, for `policyengine replay`.",
+)
+@click.option(
     "--schema",
     is_flag=True,
     expose_value=False,
@@ -58,6 +69,7 @@ def simulate(
     params: dict[str, str],
     seed: int | None,
     svg_path: Path | None,
+    record_path: Path | None,
 ) -> None:
     """Play a SCENARIO: nodes and pods that come, change and go, on virtual time, scheduled by its policies.
 
@@ -68,9 +80,10 @@ def simulate(
     from policyengine.trials.simulation import Simulation
 
     profiles = _given(paths, params)
-    simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry())
-    with progress("simulating") as told:
-        outcome = simulation.run(told)
+    with _recording(record_path) as driven:
+        simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry(), driven=driven)
+        with progress("simulating") as told:
+            outcome = simulation.run(told)
     if svg_path is not None:
         from policyengine.commands.simulate_picture import svg
 
@@ -82,6 +95,30 @@ def simulate(
 
         show(outcome)
     sys.exit(0 if outcome.passed else FAILED)
+
+
+@contextmanager
+def _recording(path: Path | None) -> Iterator[Callable[[SchedulerState], DrivenCore]]:
+    """What gives the core that is driven: one that is recorded where that is wanted."""
+    if path is None:
+        yield lambda state: state
+        return
+    from policyengine.recording.direct import DirectRecording
+    from policyengine.recording.directory import DirectoryInUse
+
+    try:
+        recording = DirectRecording(path, __version__, "simulation")
+    except DirectoryInUse as error:
+        raise UnusableInput(str(error)) from None
+    except OSError as error:
+        raise cannot_write(path, error) from None
+    try:
+        yield recording.recorded
+    finally:
+        try:
+            recording.close()
+        except OSError as error:
+            raise cannot_write(path, error) from None
 
 
 def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | None:

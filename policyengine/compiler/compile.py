@@ -14,7 +14,7 @@ profiles only where none of them is an error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policyengine.compiler import front
 from policyengine.compiler.assemble import PluginRegistry, assemble, extending, plugin_facts, score_weights
@@ -37,7 +37,7 @@ from policyengine.framework.placed import LoggingPlugin
 from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.post_filter import PostFilterPlugin
-from policyengine.framework.profile import Profile, QueueSettings
+from policyengine.framework.profile import LoadedFrom, Profile, QueueSettings
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
@@ -92,7 +92,10 @@ def compile_files(
         return CompileResult(tuple(sources), [], in_order(findings), wrong)
     built = [compile_checked(policy, registry, params=params) for policy in policies]
     findings += [one for one in built if isinstance(one, Diagnostic)]
-    profiles = [] if has_errors(findings) else [one for one in built if isinstance(one, Profile)]
+    loaded = LoadedFrom({source.file: source.text for source in sources}, params or {})
+    profiles = (
+        [] if has_errors(findings) else [replace(one, loaded_from=loaded) for one in built if isinstance(one, Profile)]
+    )
     return CompileResult(tuple(sources), profiles, in_order(findings), policies=tuple(policies))
 
 

@@ -36,6 +36,15 @@ QueueKey = Callable[..., tuple[Any, ...]]
 attempts (`Profile.counts_attempts`) takes their number too."""
 
 
+class LoadedFrom(NamedTuple):
+    """What a profile was compiled from; empty for one that no policy's text made."""
+
+    files: Mapping[str, str] = {}
+    """The texts of the files that were loaded together, by their names."""
+    params: Mapping[str, object] = {}
+    """The values given from outside, by the params' full names."""
+
+
 class PreemptRule(Protocol):
     """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first."""
 
@@ -172,6 +181,8 @@ class Profile:
     """What its queue and its rules were made from; None where nobody has said."""
     tuning: Tuning | None = field(default=None, compare=False, repr=False)
     """None for a profile that no policy's text made."""
+
+    loaded_from: LoadedFrom = field(default=LoadedFrom(), compare=False, repr=False)
 
     def plugins(self) -> Iterator[Plugin]:
         """Every plugin of the profile; one that serves several extension points comes several times."""

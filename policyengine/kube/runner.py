@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
@@ -24,8 +24,9 @@ from policyengine.kube.watching.informers import Informers, MessageQueue, Policy
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
-from policyengine.scheduler.actions import Action, RecordEvent
+from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
+from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import (
     CacheLost,
     CacheSynced,
@@ -49,33 +50,12 @@ _TURNS_TO_SEND = 8
 connection's. No message is handled meanwhile."""
 
 
-class Core(Protocol):
-    """What is driven: `scheduler.state.SchedulerState`, as far as the runner sees it."""
-
-    def handle(self, message: Message, now: float) -> list[Action]:
-        """Take one message in; say what to do."""
-
-    def next_wakeup(self) -> float | None:
-        """When the core wants a `Tick`, on the clock `handle` is given; None for never."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether a cycle would find a pod to place."""
-
-    @property
-    def has_decided(self) -> bool:
-        """Whether the last cycle's decision is to be compared, before anything else is handled."""
-
-    def may_bind(self, uid: str) -> bool:
-        """Whether a `Bind` still stands, asked right before it is posted."""
-
-
 class Runner:
     """One scheduler on one API server."""
 
     def __init__(
         self,
-        core: Core,
+        core: DrivenCore,
         client: Client,
         clock: Clock,
         random: Random,

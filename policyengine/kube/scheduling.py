@@ -18,8 +18,9 @@ from policyengine.kube.policies.config_map import LABEL_SELECTOR
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
-from policyengine.kube.runner import Core, Runner
+from policyengine.kube.runner import Runner
 from policyengine.kube.watching.history import ServerHistory
+from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0
@@ -41,7 +42,7 @@ class Scheduler:
         host: str = "",
         elector: LeaderElector | None = None,
         extenders: Sequence[HttpExtender] = (),
-        observed: Callable[[SchedulerState], Core] = lambda state: state,
+        observed: Callable[[SchedulerState], DrivenCore] = lambda state: state,
         with_notices: bool = False,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner

@@ -105,6 +105,11 @@ class SchedulerState:
         return [served.runtime.profile for served in self._core.profiles.values() if served.is_served]
 
     @property
+    def extenders(self) -> tuple[Extender, ...]:
+        """Who else is asked."""
+        return self._core.extenders
+
+    @property
     def rollouts(self) -> dict[str, Rollout]:
         """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
         return {name: one.rollout for name, one in self._core.profiles.items() if one.rollout is not None}

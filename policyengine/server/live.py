@@ -9,8 +9,10 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
+from policyengine import quantity
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.config import process
@@ -21,8 +23,11 @@ from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
+from policyengine.kube.record_writer import RecordWriter
 from policyengine.kube.scheduler_pages import OFF, announced
 from policyengine.kube.scheduling import Scheduler
+from policyengine.recording.directory import Limits
+from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
@@ -90,7 +95,7 @@ async def live(
     compile_files: Compile,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`,
-    `TracingUnusable`."""
+    `TracingUnusable`, `RecordingUnusable`."""
     metrics = connection.metrics
 
     def observe_extender(extender: str, verb: str, result: str, seconds: float) -> None:
@@ -104,8 +109,11 @@ async def live(
             exports = exporting(tracing["endpoint"], tracing["samplingRatePerMillion"], socket.gethostname())
             tracer = await stack.enter_async_context(exports)
 
-        def observed(state: SchedulerState) -> ObservedCore:
-            return ObservedCore(state, metrics, None if tracer is None else PodTraces(tracer, clock, state.view))
+        writer = await stack.enter_async_context(_recording(configuration, clock, random))
+
+        def observed(state: SchedulerState) -> DrivenCore:
+            core = ObservedCore(state, metrics, None if tracer is None else PodTraces(tracer, clock, state.view))
+            return core if writer is None else writer.recorded(state, core)
 
         extenders = [HttpExtender(given, observe=observe_extender) for given in configuration.data["extenders"]]
         for extender in extenders:
@@ -126,9 +134,28 @@ async def live(
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)
+        if writer is not None:
+            recording = asyncio.create_task(writer.run())
+            stack.callback(recording.cancel)
         quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
+
+
+@asynccontextmanager
+async def _recording(configuration: Configuration, clock: Clock, random: Random) -> AsyncIterator[RecordWriter | None]:
+    """Where what happens is recorded; None where it is not."""
+    given = configuration.data["recording"]
+    if not given["directory"]:
+        yield None
+        return
+    sizes = (quantity.value(given[name]) for name in ("fileSize", "kept"))
+    limits = Limits(next(sizes), configuration.seconds("recording", "fileAge"), next(sizes))
+    writer = RecordWriter(Path(given["directory"]), limits, clock, random)
+    try:
+        yield writer
+    finally:
+        await writer.close()
 
 
 async def _serve_pages(

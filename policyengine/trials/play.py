@@ -28,7 +28,7 @@ from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.trials.ledger import Ledger
 from policyengine.trials.scenario import Json, Scenario, ScenarioError, Template
 from policyengine.trials.templates import PodMaker, SimulatedPod, decoded, group_of, moments, node_json, uid
-from policyengine.trials.trial import Trial
+from policyengine.trials.trial import Driven, Trial, bare
 
 RECREATED_AFTER = 1.0
 """Seconds after which a controller has made a pod again."""
@@ -46,9 +46,16 @@ Watch = Callable[[float, str, Mapping[str, Any]], None]
 class Play:
     """One run. `trial` and `ledger` are to read from."""
 
-    def __init__(self, scenario: Scenario, profiles: Sequence[Profile], seed: int, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        profiles: Sequence[Profile],
+        seed: int,
+        watch: Watch | None = None,
+        driven: Driven = bare,
+    ) -> None:
         self.scenario = scenario
-        self.trial = Trial(profiles, scenario.start, limit=MOST_MESSAGES)
+        self.trial = Trial(profiles, scenario.start, limit=MOST_MESSAGES, driven=driven)
         self.ledger = Ledger()
         self.pods: dict[str, SimulatedPod] = {}
         """UID -> pod, of those that are there."""

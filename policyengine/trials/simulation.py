@@ -31,7 +31,7 @@ from policyengine.trials.changes import plan_changes
 from policyengine.trials.outcome import Outcome, verdicts
 from policyengine.trials.play import Play, Watch
 from policyengine.trials.scenario import Json, Place, Scenario, ScenarioError, read
-from policyengine.trials.trial import TrialTooLong
+from policyengine.trials.trial import Driven, TrialTooLong, bare
 
 
 @cache
@@ -161,6 +161,7 @@ class Simulation:
         folder: Path | None = None,
         watch: Watch | None = None,
         registry: PluginRegistry = IN_TREE,
+        driven: Driven = bare,
     ) -> None:
         """Read a scenario, and compile its policies.
 
@@ -171,6 +172,7 @@ class Simulation:
             folder: what files of policies are relative to; the scenario's folder, or the current one.
             watch: is told of everything that happens; see `play.Watch`.
             registry: the plugins that policies may name.
+            driven: see `trial.Trial`.
 
         Raises:
             ScenarioError: the scenario or a policy cannot be used; file, line and column where there are some.
@@ -185,7 +187,7 @@ class Simulation:
             replaced = {} if profiles is not None else profiles_of_changes(played, folder, registry)
             self.profiles = tuple(profiles if profiles is not None else profiles_of(played, folder, registry))
             self._refuse_unserved([*self.profiles, *(one for some in replaced.values() for one in some)])
-            self.play = Play(played, self.profiles, self.seed, watch)
+            self.play = Play(played, self.profiles, self.seed, watch, driven)
             plan_changes(self.play, replaced)
 
     def _refuse_unserved(self, profiles: Sequence[Profile]) -> None:

@@ -32,6 +32,7 @@ from policyengine.scheduler.actions import (
     ReadPod,
     RecordEvent,
 )
+from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, CyclesRequested, Message, Tick
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
@@ -39,6 +40,15 @@ from policyengine.trials.trial_cluster import TrialCluster
 
 LIMIT = 1_000_000
 """Messages that one trial may take unless told otherwise."""
+
+
+Driven = Callable[[SchedulerState], DrivenCore]
+"""Gives what is driven in a core's place."""
+
+
+def bare(state: SchedulerState) -> DrivenCore:
+    """The core itself."""
+    return state
 
 
 class TrialTooLong(Exception):
@@ -57,6 +67,7 @@ class Trial:
         listed: Iterable[tuple[float, Message]] = (),
         victims_linger: bool = False,
         tried: Callable[[Sequence[str]], None] | None = None,
+        driven: Driven = bare,
     ) -> None:
         """
         Arguments:
@@ -66,10 +77,12 @@ class Trial:
             victims_linger: they have their grace, and who plays the kubelet ends them.
             tried: called after each cycle with the UIDs of the pods it tried, in order, before anything the cycle asked
                 for is carried out.
+            driven: gives what is driven in the core's place: the core, with somebody who looks on (`recording`).
         """
         self.now = now
         self.cluster = TrialCluster()
         self.state = SchedulerState(profiles)
+        self._core = driven(self.state)
         self.binds: list[tuple[float, Bind]] = []
         """Bindings that were made, in order: (seconds, binding)."""
         self.events: list[tuple[float, RecordEvent]] = []
@@ -188,7 +201,7 @@ class Trial:
         if self._left <= 0:
             raise TrialTooLong(f"the trial took more than {self._limit} steps and is not at rest")
         self._left -= 1
-        self._asked += self.state.handle(message, self.now)
+        self._asked += self._core.handle(message, self.now)
 
     def _told(self, uid: str, line: TimelineEntry) -> None:
         self.history.append((uid, line))
@@ -224,7 +237,7 @@ class Trial:
         return []
 
     def _bind(self, asked: Bind) -> Sequence[Message]:
-        if not self.state.may_bind(asked.uid):
+        if not self._core.may_bind(asked.uid):
             return [BindFailed(asked.uid, BindFailure.WITHDRAWN, "not posted")]
         answers = self.cluster.bind(asked, self.now)
         if not isinstance(answers[0], BindFailed):

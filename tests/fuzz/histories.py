@@ -36,7 +36,7 @@ from policyengine.scheduler.messages import (
     PodObserved,
 )
 from policyengine.scheduler.pod_timeline import TimelineEntry
-from policyengine.trials.trial import Trial, TrialTooLong
+from policyengine.trials.trial import Driven, Trial, TrialTooLong, bare
 from tests.compiler.naive_objects import Cluster, TheNode, ThePod
 from tests.compiler.naive_policy import FAILED, NaivePolicy
 from tests.compiler.worlds import GROUPS, NOW, Manifest, drawn_namespace, drawn_node, drawn_pod
@@ -64,7 +64,7 @@ def manifest_of(kind: str, item: Any) -> Manifest:
 class Watched(Trial):
     """A trial whose every cycle is looked at."""
 
-    def __init__(self, written: Written, groups: Sequence[Manifest]) -> None:
+    def __init__(self, written: Written, groups: Sequence[Manifest], driven: Driven = bare) -> None:
         self.naive = NaivePolicy(written.plain, written.profile.policy_hash)
         self.text = written.plain.source.text
         self.fits = "base filters" in self.text
@@ -74,7 +74,7 @@ class Watched(Trial):
         self.looked = 0
         self.queued: dict[str, float] = {}
         self.tries: dict[str, int] = {}
-        super().__init__([written.profile], float(NOW), limit=3_000)
+        super().__init__([written.profile], float(NOW), limit=3_000, driven=driven)
 
     # --- what there is -----------------------------------------------------------------------------------------
 
@@ -436,13 +436,13 @@ def policy_of(seed: int) -> Written | None:
     return written if known and written and not (written.plain.gangs and "gang." in written.plain.source.text) else None
 
 
-def tried(seed: int) -> tuple[list[str], int]:
-    """What no interpreter understands in one history, and how many decisions there were."""
+def tried(seed: int, driven: Driven = bare) -> tuple[list[str], int]:
+    """What no interpreter understands in one history, and how many decisions there were. `driven`: see `Trial`."""
     written = policy_of(seed)
     if written is None:
         return [], 0
     chance = Random(seed)
-    trial = Watched(written, GROUPS)
+    trial = Watched(written, GROUPS, driven)
     for item in GROUPS:
         trial.see(*group_messages(item))
     for number in range(3):

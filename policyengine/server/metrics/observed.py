@@ -85,6 +85,7 @@ class ObservedCore:
         }
         state.observe(self._told if traces is None else self._told_both)
         self.may_bind = state.may_bind
+        self.next_wakeup = state.next_wakeup
 
     # ---- the runner's side
 
@@ -106,10 +107,6 @@ class ObservedCore:
                 if self._traces is not None:
                     self._traces.begin(action.uid, "bind")
         return actions
-
-    def next_wakeup(self) -> float | None:
-        """As `SchedulerState.next_wakeup`."""
-        return self._state.next_wakeup()
 
     @property
     def ready(self) -> bool:

@@ -1,0 +1,57 @@
+"""`policyengine record`: what happens in a cluster, whoever schedules it, written down."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import click
+
+from policyengine.commands.options import Duration, file_option
+
+if TYPE_CHECKING:
+    from policyengine.kube.config.credentials import Server
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY")
+@file_option(
+    "--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config, or the service account of the pod this runs in."
+)
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="End after so long.")
+def record(directory: Path, kubeconfig: Path | None, context: str | None, seconds: float | None) -> None:
+    """Watch a cluster until Ctrl-C, and write what happens into DIRECTORY: nodes, pods and what else scheduling reads,
+    as they come, change and go, and who is bound where. Nothing is changed in the cluster.
+
+    It needs the right to list and watch these kinds, and says which it is refused.
+    """
+    from policyengine.kube.config import credentials, process
+
+    server = credentials.load(kubeconfig, context)
+    process.start_logging("info")
+    process.run(_record(server, directory, seconds))
+
+
+async def _record(server: Server, directory: Path, seconds: float | None) -> None:
+    from policyengine.clock import SystemClock
+    from policyengine.commands.cluster_client import connected, stop_on_signals
+    from policyengine.kube.record_writer import RecordWriter, watch_cluster
+    from policyengine.recording.directory import Limits
+
+    clock, random, stop = SystemClock(), Random(), stop_on_signals()
+    async with connected(server) as client:
+        writer = RecordWriter(directory, Limits(), clock, random)
+        try:
+            click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
+            watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await asyncio.wait({watching})
+            stop.set()
+            await watching
+        finally:
+            await writer.close()

@@ -1,0 +1,158 @@
+"""`policyengine replay`: what a scheduler was told is told to another, which has to decide the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from policyengine.commands.options import Moment, UnusableInput, cannot_read, output_option
+from policyengine.commands.progress import progress
+from policyengine.control_characters import escaped
+
+if TYPE_CHECKING:
+    from policyengine.recording.replay import Difference, Replay
+    from policyengine.scheduler.state import SchedulerState
+
+DIFFERS, UNUSABLE = 1, 2
+QUESTIONS = ("queue", "quota", "rollout", "explain")
+SHOWN = 8
+"""Lines of a pod's timeline."""
+
+
+@click.command()
+@click.argument("recording", type=click.Path(path_type=Path), metavar="RECORDING")
+@click.argument("question", nargs=-1, metavar="[queue | quota | rollout | explain POD]")
+@click.option("--at", type=Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
+@output_option("text", "json")
+def replay(recording: Path, question: tuple[str, ...], at: float | None, output: str) -> None:
+    """Play a RECORDING, a directory or one of its files: a core is told what the recorded one was, at the same times.
+
+    Whether it asks for the same is the answer; the first difference is shown with both. With a question, the cluster as
+    the scheduler saw it at that moment, or at the end, is shown instead.
+
+    Exit codes: 0 everything was the same; 1 something differs; 2 the recording is damaged, or none.
+    """
+    _check(question)
+    from policyengine.recording.replay import Replay
+
+    try:
+        played = Replay(recording)
+        with progress("replaying"):
+            _play(played, at)
+    except OSError as error:
+        raise cannot_read(recording, error) from None
+    for note in played.notes:
+        click.echo(f"note: {escaped(note)}", err=True)
+    if question:
+        _answer(played.state, question, output)
+        sys.exit(0)
+    _tell(played, output)
+    sys.exit(DIFFERS if played.difference else UNUSABLE if played.notes and not played.cut_only else 0)
+
+
+def _check(question: tuple[str, ...]) -> None:
+    if not question:
+        return
+    if question[0] not in QUESTIONS or len(question) != (2 if question[0] == "explain" else 1):
+        raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
+
+
+def _play(played: Replay, at: float | None) -> None:
+    for step in played.steps(at):
+        del step
+
+
+def _answer(state: SchedulerState, question: tuple[str, ...], output: str) -> None:
+    from policyengine.commands.kubectl_tables import show_queue, show_quota, show_rollout
+    from policyengine.server import debug, policy_pages
+
+    match question[0]:
+        case "queue":
+            show_queue([debug.queue(state)], None, output)
+        case "quota":
+            show_quota([policy_pages.quota(state)], output)
+        case "rollout":
+            show_rollout([policy_pages.rollout(state)], output)
+        case _:
+            _explain(state, question[1], output)
+
+
+def _explain(state: SchedulerState, pod: str, output: str) -> None:
+    from policyengine.commands.explaining.live import named, show
+    from policyengine.server import debug
+
+    namespace, name = named(pod, "default")
+    try:
+        page = debug.pod_timeline(state, namespace, name)
+    except KeyError:
+        raise UnusableInput(f"there was no pod {namespace}/{name} at that moment") from None
+    if output == "json":
+        click.echo(json.dumps(page, indent=2))
+    else:
+        show(page)
+
+
+def _tell(played: Replay, output: str) -> None:
+    difference = played.difference
+    if output == "json":
+        found: dict[str, Any] = {
+            "messages": played.messages,
+            "digest": played.digest,
+            "exact": played.exact,
+            "ended": _time(played.now),
+            "notes": played.notes,
+            "difference": None if difference is None else list(_lines(played, difference)),
+        }
+        click.echo(json.dumps(found, indent=2))
+        return
+    if difference is not None:
+        click.echo("\n".join(_lines(played, difference)))
+        return
+    what = "played again, every action the same" if played.exact else "played; nothing to compare with"
+    click.echo(f"{played.messages:,} messages to {_time(played.now)}: {what}; digest {played.digest}")
+
+
+def _lines(played: Replay, difference: Difference) -> Iterator[str]:
+    """The difference as lines."""
+    step = difference.step
+    if step is None:
+        yield escaped(f"differs after message {played.messages:,} at {_time(played.now)}: {difference.note}")
+        return
+    yield f"differs at message {step.number:,}, {type(step.message).__name__}, at {_time(step.now)}"
+    mine = [(type(one).__name__, _fields(one)) for one in step.actions]
+    for word, actions, others in (("recorded", difference.recorded, mine), ("now", mine, difference.recorded)):
+        only = [one for one in actions if one not in others]
+        yield f"{word}:"
+        yield from (f"  {escaped(_action(*one))}" for one in only)
+        if not only:
+            yield "  nothing" if not actions else "  the same, in another order"
+    for uid in dict.fromkeys(fields.get("uid", "") for _, fields in [*mine, *difference.recorded]):
+        lines = played.state.timeline(uid)[-SHOWN:]
+        if lines:
+            yield f"what happened to the pod {uid}, now:"
+            yield from (f"  {_time(line.at)}  {escaped(str(line))}" for line in lines)
+
+
+def _fields(action: Any) -> dict[str, Any]:
+    import msgspec
+
+    fields: dict[str, Any] = msgspec.to_builtins(action)
+    return fields
+
+
+def _action(name: str, fields: dict[str, Any]) -> str:
+    pod = f"{fields['namespace']}/{fields['name']}" if "namespace" in fields else fields.get("uid", "")
+    if name == "Bind":
+        return f"bind {pod} to {fields['node']} by policy {fields['policy_hash'][:12]}"
+    rest = {key: value for key, value in fields.items() if key not in ("uid", "namespace", "name") and value}
+    return f"{name} {pod}: {json.dumps(rest, default=str)}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,138 @@
+"""Writes a recording while a scheduler runs, beside it: what came is compressed and written in a thread.
+
+Where the disk is full or gone, or falls far behind, the recording ends with one warning, and scheduling goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from policyengine.clock import Clock
+from policyengine.cluster.kinds import WATCHED
+from policyengine.framework.profile import Profile
+from policyengine.kube.http.client import Client
+from policyengine.kube.runner import Runner
+from policyengine.recording.directory import DirectoryInUse, Limits, RecordingDirectory
+from policyengine.recording.encoding import Began
+from policyengine.recording.recorder import Recorder, RecordingCore
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.driven import DrivenCore
+from policyengine.scheduler.messages import Message
+from policyengine.scheduler.state import SchedulerState
+from policyengine.version import __version__
+
+logger = logging.getLogger(__name__)
+
+PERIOD = 1.0
+"""Seconds between two frames: what a process that is killed loses."""
+MOST_WAITING = 256 << 20
+"""Bytes that may wait for the disk."""
+
+
+class _Onlooker:
+    """Stands where a core would: it decides nothing."""
+
+    ready = has_decided = False
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """Nothing is asked for."""
+        return []
+
+    def next_wakeup(self, now: float = 0.0) -> float | None:
+        """Never."""
+        return None
+
+    def may_bind(self, uid: str) -> bool:
+        """Nothing is bound."""
+        return False
+
+
+class RecordingUnusable(Exception):
+    """The directory cannot be written to."""
+
+
+class RecordWriter:
+    """One run's recording in a directory."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock, random: Random) -> None:
+        """Raises `RecordingUnusable`."""
+        self._path = path
+        self._clock = clock
+        self._run = f"{random.getrandbits(64):016x}"
+        self._full = asyncio.Event()
+        self._recorder: Recorder | None = None
+        try:
+            self._directory = RecordingDirectory(path, limits)
+        except (OSError, DirectoryInUse) as error:
+            raise RecordingUnusable(f"cannot record into {path}: {error}") from error
+
+    def recorded(self, state: SchedulerState, core: DrivenCore | None = None) -> RecordingCore:
+        """What is to be driven in the core's place, so that all of it is recorded. `core`: who looks on already."""
+        began = Began(__version__, self._run, extenders=state.extenders)
+        self._recorder = Recorder(began, state.profiles, self._full.set)
+        return RecordingCore(core or state, self._recorder)
+
+    def watched(self) -> RecordingCore:
+        """The same where nothing is decided."""
+        self._recorder = Recorder(Began(__version__, self._run, watched_only=True), (), self._full.set)
+        return RecordingCore(_Onlooker(), self._recorder)
+
+    async def run(self) -> None:
+        """Write once a second, and when much has come; until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PERIOD):
+                    await self._full.wait()
+            self._full.clear()
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what came. Where that cannot be, the recording ends."""
+        recorder = self._recorder
+        if recorder is None or recorder.stopped:
+            return
+        now = self._clock.monotonic()
+        if recorder.size > MOST_WAITING:
+            self._end(recorder, f"{recorder.size >> 20} MiB wait for the disk")
+            return
+        frames = list(iter(recorder.take, []))
+        is_due = self._directory.is_due(now)
+        if is_due:
+            recorder.begin_file()  # at once: what comes from now on stands behind it
+        try:
+            await asyncio.to_thread(self._write_frames, frames, now, is_due)
+        except OSError as error:
+            self._end(recorder, str(error))
+
+    async def close(self) -> None:
+        """Write what is left."""
+        await self.write()
+        self._directory.close()
+
+    def _write_frames(self, frames: Sequence[Sequence[bytes]], now: float, is_due: bool) -> None:
+        for entries in frames:
+            self._directory.write(entries, now)
+        if is_due:
+            self._directory.end_file()
+
+    def _end(self, recorder: Recorder, why: str) -> None:
+        recorder.stop()
+        logger.warning("the recording in %s ends here, scheduling goes on: %s", self._path, why)
+
+
+async def watch_cluster(
+    client: Client, clock: Clock, random: Random, writer: RecordWriter, stop: asyncio.Event
+) -> None:
+    """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched."""
+    reads_everything = Profile("watched", "", "", kinds=tuple(WATCHED))
+    runner = Runner(writer.watched(), client, clock, random, profiles=[reads_everything])
+    writing = asyncio.create_task(writer.run())
+    try:
+        await runner.run(stop)
+    finally:
+        writing.cancel()

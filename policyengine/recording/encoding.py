@@ -1,0 +1,241 @@
+"""Messages and actions as bytes (MessagePack), and back.
+
+An entry is an array:
+
+    [nil, "Began", began]             at the start of a file: which run it belongs to, and how the core was made
+    [now, NAME, message]              what the core was told; `now` nil: at the time of the entry before
+    [now, NAME, message, actions]     the same, and what it asked for: [NAME, action] each
+    ["known", NAME, message]          at the start of a file: the policies that serve, and where the file goes on from
+                                      another, what was known already
+    [nil, "MayBind", [uid, allowed]]  the runner asked before it posted a binding
+    [nil, "Policy", policy]           the text of a policy that later entries name by its hash
+    [nil, "Digest", hex]              ends a frame: BLAKE2b, 8 bytes, of all actions since the recording began
+
+A message or an action is a map of its fields, under the names that `scheduler.messages` and `scheduler.actions` have;
+an object is as the API writes it, with those fields only that are read.
+
+    encoder = Encoder()
+    encoder.entry(1.0, PodDeleted("default", "a"), [])     # [1.0, "PodDeleted", {"namespace": "default", …}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from policyengine.cluster.kinds import WATCHED
+from policyengine.framework.profile import Profile
+from policyengine.language.diagnostics import Source
+from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_files
+from policyengine.scheduler import messages
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.extender import Extender
+from policyengine.scheduler.messages import CandidateLoaded, Message, ObjectObserved, ProfileReplaced
+from policyengine.scheduler.rollout import RolloutSettings
+
+T = TypeVar("T")
+KNOWN: Final = "known"
+BEGAN, MAY_BIND, POLICY, DIGEST = "Began", "MayBind", "Policy", "Digest"
+
+_MESSAGES: Final[Mapping[str, type[Message]]] = {
+    name: value for name, value in vars(messages).items() if isinstance(value, type) and issubclass(value, Message)
+}
+
+
+_PARTS: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_NOW: Final = msgspec.msgpack.Decoder(float | str | None)
+_DECODERS: Final[dict[type[Any], msgspec.msgpack.Decoder[Any]]] = {}
+_NAME: Final = msgspec.msgpack.Decoder(str)
+
+
+class UnreadableEntry(ValueError):
+    """Bytes that are no entry of this version."""
+
+
+class RecordedPolicy(msgspec.Struct, frozen=True):
+    """A policy as it was loaded: the files that were loaded together, and the values given for params."""
+
+    name: str
+    hash: str
+    files: dict[str, str]
+    params: dict[str, Any] = {}
+
+
+class Began(msgspec.Struct, frozen=True):
+    """How a file begins."""
+
+    program: str
+    """The version of policyengine that wrote it."""
+    run: str
+    """Tells the runs of a process apart: files of one run belong together."""
+    continues: bool = False
+    """Whether a file of the same run came before."""
+    at: float = 0.0
+    """When what was known is told."""
+    extenders: tuple[Extender, ...] = ()
+    watched_only: bool = False
+    """Whether nothing was decided: a cluster was watched, whoever schedules it."""
+
+
+class _Object(msgspec.Struct, frozen=True):
+    kind: str
+    object: msgspec.Raw
+    anew: bool = False
+
+
+class _Loaded(msgspec.Struct, frozen=True):
+    """A `ProfileReplaced` or `CandidateLoaded`, its policy by its hash."""
+
+    policy: str
+    settings: RolloutSettings | None = None
+    suspended: str = ""
+
+
+class Entry(NamedTuple):
+    """One entry, its contents not read yet."""
+
+    now: float | str | None
+    name: str
+    body: msgspec.Raw
+    actions: bytes
+    """As they were written; empty where there were none."""
+
+
+class Encoder:
+    """Writes the entries of one recording, in order."""
+
+    def __init__(self) -> None:
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._digest = blake2b(digest_size=8)
+        self._now: float | None = None
+        self._policies: set[str] = set()
+
+    def began(self, began: Began) -> bytes:
+        """The first entry of a file: times and policies are written out anew behind it."""
+        self._now = None
+        self._policies.clear()
+        return self._encode([None, BEGAN, began])
+
+    def body(self, message: Message) -> bytes:
+        """A message as it is written."""
+        if isinstance(message, ProfileReplaced):
+            return self._encode(_Loaded(message.profile.policy_hash))
+        if isinstance(message, CandidateLoaded):
+            return self._encode(_Loaded(message.profile.policy_hash, message.settings, message.suspended))
+        return self._encode(message)
+
+    def entry(self, now: float, message: Message, written: bytes, actions: Sequence[Action]) -> bytes:
+        """What was told at a time, and what was asked for."""
+        asked = [msgspec.Raw(self.asked(actions))] if actions else []
+        return self._encode([self._time(now), type(message).__name__, msgspec.Raw(written), *asked])
+
+    def policy(self, profile: Profile) -> bytes:
+        """The text of a policy that is named for the first time in a file; nothing for another time."""
+        if profile.policy_hash in self._policies:
+            return b""
+        self._policies.add(profile.policy_hash)
+        loaded = profile.loaded_from
+        policy = RecordedPolicy(profile.name, profile.policy_hash, dict(loaded.files), dict(loaded.params))
+        return self._encode([None, POLICY, policy])
+
+    def known(self, name: str, written: bytes) -> bytes:
+        """An object, or a policy, that was known when a file began."""
+        return self._encode([KNOWN, name, msgspec.Raw(written)])
+
+    def may_bind(self, uid: str, allowed: bool) -> bytes:
+        """The runner asked, and was told."""
+        return self._encode([None, MAY_BIND, [uid, allowed]])
+
+    def asked(self, actions: Sequence[Action]) -> bytes:
+        """Actions as they are written; they count in the digest."""
+        encoded = self._encode([(type(action).__name__, action) for action in actions])
+        self._digest.update(encoded)
+        return encoded
+
+    def digest(self) -> bytes:
+        """The entry that ends a frame."""
+        return self._encode([None, DIGEST, self.hexdigest()])
+
+    def hexdigest(self) -> str:
+        """Of all actions so far."""
+        return self._digest.hexdigest()
+
+    def _time(self, now: float) -> float | None:
+        if now == self._now:
+            return None
+        self._now = now
+        return now
+
+
+class Decoder:
+    """Reads the entries of one segment, in order."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, RecordedPolicy] = {}
+        """By hash."""
+        self._profiles: dict[str, Profile] = {}
+
+    def message(self, entry: Entry) -> Message | None:
+        """What the core was told; None where the entry is a note beside. Raises `UnreadableEntry`."""
+        try:
+            return self._message(entry)
+        except (msgspec.MsgspecError, KeyError) as error:
+            raise UnreadableEntry(f"an entry `{entry.name}` cannot be read: {error}") from error
+
+    def _message(self, entry: Entry) -> Message | None:
+        match entry.name:
+            case "Policy":
+                policy = _decoder(RecordedPolicy).decode(entry.body)
+                self.policies[policy.hash] = policy
+                return None
+            case "Began" | "MayBind" | "Digest":
+                return None
+            case "ObjectObserved":
+                seen = _decoder(_Object).decode(entry.body)
+                return ObjectObserved(seen.kind, _decoder(WATCHED[seen.kind].type).decode(seen.object), seen.anew)
+            case "ProfileReplaced" | "CandidateLoaded":
+                loaded = _decoder(_Loaded).decode(entry.body)
+                profile = self.profile(loaded.policy)
+                if loaded.settings is None:
+                    return ProfileReplaced(profile)
+                return CandidateLoaded(profile, loaded.settings, loaded.suspended)
+        if entry.name not in _MESSAGES:
+            raise UnreadableEntry(f"`{entry.name}` is no entry of this version")
+        message: Message = _decoder(_MESSAGES[entry.name]).decode(entry.body)
+        return message
+
+    def profile(self, policy_hash: str) -> Profile:
+        """The policy with this hash, compiled. Raises `UnreadableEntry`."""
+        if policy_hash in self._profiles:
+            return self._profiles[policy_hash]
+        if policy_hash not in self.policies:
+            raise UnreadableEntry(f"the policy {policy_hash[:12]} is named before it is written")
+        wanted, default = self.policies[policy_hash], default_profile()
+        if wanted.hash == default.policy_hash:
+            return default
+        made = compile_files([Source(file, text) for file, text in wanted.files.items()], wanted.params)
+        found = next((one for one in made.profiles if one.name == wanted.name), None)
+        if found is None:
+            why = made.diagnostics[0].message if made.diagnostics else "its text was not recorded"
+            raise UnreadableEntry(f"the policy `{wanted.name}` cannot be compiled by this version: {why}")
+        self._profiles[policy_hash] = found
+        return found
+
+
+def read_entry(raw: bytes | msgspec.Raw) -> Entry:
+    """Raises `UnreadableEntry`."""
+    try:
+        now, name, *rest = _PARTS.decode(raw)
+        return Entry(_NOW.decode(now), _NAME.decode(name), rest[0], bytes(rest[1]) if len(rest) > 1 else b"")
+    except (msgspec.MsgspecError, ValueError, IndexError) as error:
+        raise UnreadableEntry(f"bytes that are no entry: {error}") from error
+
+
+def _decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.msgpack.Decoder(kind)
+    return _DECODERS[kind]

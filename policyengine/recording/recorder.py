@@ -1,0 +1,185 @@
+"""Looks on while a core runs, and has what it is told and what it asks for written.
+
+    recorder = Recorder(Began("1.0", "a run"), profiles)
+    core = RecordingCore(state, recorder)       # driven in the core's place
+    …
+    frame = recorder.take()                     # what came since; to be written behind what was taken before
+
+Encoding happens at once, in the caller's thread: what a message holds may change afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.framework.profile import Profile
+from policyengine.recording.encoding import Began, Encoder
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.driven import DrivenCore
+from policyengine.scheduler.messages import (
+    CacheLost,
+    CacheSynced,
+    CandidateLoaded,
+    CandidateRemoved,
+    Message,
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+    ProfileRemoved,
+    ProfileReplaced,
+)
+
+FRAME: Final = 4 << 20
+"""Bytes of entries that make a frame, one entry more or less."""
+
+
+class Recorder:
+    """The entries that are not written yet, and what a file has to begin with: every object as it was last seen, as
+    bytes (a pod: about half a kilobyte)."""
+
+    def __init__(
+        self, began: Began, profiles: Iterable[Profile] = (), full: Callable[[], object] = lambda: None
+    ) -> None:
+        """`profiles`: those that serve from the start. `full` is called when a frame's worth has come, or more."""
+        self.size = 0
+        """Bytes that are not written yet."""
+        self.stopped = False
+        """Whether nothing is kept any more."""
+        self._full = full
+        self._encoder = Encoder()
+        self._entries: list[bytes] = []
+        self._objects: dict[tuple[str, str, str], tuple[str, str, bytes]] = {}
+        """(kind, namespace, name) -> (UID, name of the message, the message as bytes)."""
+        self._policies: dict[tuple[str, str], ProfileReplaced | CandidateLoaded] = {}
+        """(name of the message, scheduler name) -> the message."""
+        self._is_synced = False
+        self._began = began
+        self._now = began.at
+        for profile in profiles:
+            self._note(ProfileReplaced(profile), b"")
+        self._begin(began)
+
+    def told(self, now: float, message: Message, actions: Sequence[Action] = ()) -> None:
+        """The core was told something, and asked for something."""
+        self._now = now
+        if isinstance(message, ProfileReplaced | CandidateLoaded):
+            self._introduce(message.profile)
+        written = self._encoder.body(message)
+        self._note(message, written)
+        self._add(self._encoder.entry(now, message, written, actions))
+
+    def asked(self, uid: str, allowed: bool) -> None:
+        """The runner asked whether a binding still stands: the answer depends on no time but the last message's."""
+        self._add(self._encoder.may_bind(uid, allowed))
+
+    def take(self) -> list[bytes]:
+        """The entries of a frame, oldest first; none where none wait. The last of all come with the digest."""
+        entries, size = self._entries, self.size
+        if not entries:
+            return []
+        if size > FRAME:
+            ends = accumulate(map(len, entries))
+            count = next(number for number, end in enumerate(ends, 1) if end >= FRAME)
+            entries, self._entries = entries[:count], entries[count:]
+            self.size -= sum(map(len, entries))
+        else:
+            self._entries, self.size = [], 0
+        return entries if self._entries else [*entries, self._encoder.digest()]
+
+    def stop(self) -> None:
+        """Keep nothing any more."""
+        self.stopped = True
+        self._entries, self.size = [], 0
+
+    def begin_file(self) -> None:
+        """What is known goes into the next frame: it is the first of a file that goes on from another. To be called
+        when everything before was taken."""
+        self._begin(replace(self._began, continues=True, at=self._now))
+
+    def _begin(self, began: Began) -> None:
+        self._add(self._encoder.began(began))
+        for message in self._policies.values():
+            self._introduce(message.profile)
+            self._add(self._encoder.known(type(message).__name__, self._encoder.body(message)))
+        for _, name, written in self._objects.values():
+            self._add(self._encoder.known(name, written))
+        if self._is_synced:
+            self._add(self._encoder.known(CacheSynced.__name__, self._encoder.body(CacheSynced())))
+
+    def _introduce(self, profile: Profile) -> None:
+        if text := self._encoder.policy(profile):
+            self._add(text)
+
+    def _add(self, entry: bytes) -> None:
+        self._entries.append(entry)
+        self.size += len(entry)
+        if self.size >= FRAME:
+            self._full()
+
+    def _note(self, message: Message, written: bytes) -> None:
+        name = type(message).__name__
+        match message:
+            case PodObserved(pod):
+                key = ("Pod", pod.metadata.namespace, pod.metadata.name)
+                self._objects[key] = (pod.metadata.uid, name, written)
+            case NodeObserved(node):
+                self._objects["Node", "", node.metadata.name] = ("", name, written)
+            case ObjectObserved(kind, seen):
+                metadata: ObjectMeta = cast(Any, seen).metadata
+                self._objects[kind, metadata.namespace, metadata.name] = ("", name, written)
+            case PodDeleted(namespace, pod_name, uid):
+                if self._objects.get(("Pod", namespace, pod_name), ("",))[0] == uid or not uid:
+                    self._objects.pop(("Pod", namespace, pod_name), None)
+            case NodeDeleted(node_name):
+                self._objects.pop(("Node", "", node_name), None)
+            case ObjectDeleted(kind, namespace, object_name):
+                self._objects.pop((kind, namespace, object_name), None)
+            case ProfileReplaced() | CandidateLoaded():
+                self._policies[name, message.profile.scheduler_name] = message
+            case ProfileRemoved(scheduler_name):
+                self._policies.pop((ProfileReplaced.__name__, scheduler_name), None)
+            case CandidateRemoved(scheduler_name):
+                self._policies.pop((CandidateLoaded.__name__, scheduler_name), None)
+            case CacheSynced() | CacheLost():
+                self._is_synced = isinstance(message, CacheSynced)
+
+
+class RecordingCore:
+    """Drives a core, and has everything recorded."""
+
+    def __init__(self, core: DrivenCore, recorder: Recorder) -> None:
+        self._core = core
+        self._recorder = recorder
+        self.next_wakeup = core.next_wakeup
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """As `SchedulerState.handle`."""
+        actions = self._core.handle(message, now)
+        if not self._recorder.stopped:
+            self._recorder.told(now, message, actions)
+        return actions
+
+    @property
+    def ready(self) -> bool:
+        """As `SchedulerState.ready`."""
+        return self._core.ready
+
+    @property
+    def has_decided(self) -> bool:
+        """As `SchedulerState.has_decided`."""
+        return self._core.has_decided
+
+    def may_bind(self, uid: str) -> bool:
+        """As `SchedulerState.may_bind`."""
+        allowed = self._core.may_bind(uid)
+        if not self._recorder.stopped:
+            self._recorder.asked(uid, allowed)
+        return allowed

@@ -1,0 +1,179 @@
+"""Plays a recording: a core is told what another was told, at the same times, and asked whether it wants the same.
+
+    played = Replay(Path("recording"))
+    for step in played.steps(): …
+    played.difference is None and not played.notes
+
+Files of one run follow each other. Where the first of them are gone, or one is damaged, the core is made from what the
+next file says was known: what the lost core remembered beside objects (attempts, backoffs, what it had assumed) is not
+there, as after a restart, and the actions are not compared from then on (`Replay.exact`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from policyengine.recording.directory import files
+from policyengine.recording.encoding import (
+    BEGAN,
+    DIGEST,
+    KNOWN,
+    MAY_BIND,
+    Began,
+    Decoder,
+    Encoder,
+    Entry,
+    UnreadableEntry,
+)
+from policyengine.recording.segment import SegmentReader, UnusableRecording
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.messages import Message
+from policyengine.scheduler.state import SchedulerState
+
+
+class Step(NamedTuple):
+    """What the core was told."""
+
+    number: int
+    """Of the entry, in the recording, from 1."""
+    now: float
+    message: Message
+    actions: list[Action]
+    """What this core asks for."""
+
+
+class Difference(NamedTuple):
+    """The first at which this core does not ask for what was recorded."""
+
+    step: Step | None
+    recorded: list[tuple[str, dict[str, Any]]]
+    """Actions as they were written: their names and fields."""
+    note: str = ""
+    """What differs where that is no action."""
+
+
+class Replay:
+    """One playing of a recording."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `UnusableRecording` where there is none."""
+        self.state = SchedulerState()
+        """The core of the run that is played."""
+        self.began: Began | None = None
+        """What the file that is played says of itself."""
+        self.exact = True
+        """Whether every action was compared so far."""
+        self.difference: Difference | None = None
+        self.notes: list[str] = []
+        """What of the recording could not be used, in order."""
+        self.now = 0.0
+        """The time of the last message."""
+        self.messages = 0
+        """How many were played."""
+        self._files = files(path)
+        if not self._files:
+            raise UnusableRecording(f"{path}: the directory holds no recording")
+        self._decoder = Decoder()
+        self._played = Encoder()
+        self._over = False
+        self._cut: list[str] = []
+        self._whole = False
+        """Whether everything was played that the core of the run was told."""
+
+    @property
+    def digest(self) -> str:
+        """Of all that this core asked for, in hex; as the recording has it of the core that was recorded."""
+        return self._played.hexdigest()
+
+    @property
+    def cut_only(self) -> bool:
+        """Whether the recording lacks no more than what a process that was killed had not written."""
+        return self.notes == self._cut
+
+    def steps(self, until: float | None = None) -> Iterator[Step]:
+        """Everything the cores are told, one message at a time, up to a moment. Ends at the first difference.
+
+        Raises `UnusableRecording` where nothing can be read at all, `OSError` where a file cannot be opened.
+        """
+        for path in self._files:
+            try:
+                with path.open("rb") as file:
+                    reader = SegmentReader(file, path.name)
+                    for entries in reader.frames():
+                        yield from self._frame(entries, inf if until is None else until)
+                        if self._over:
+                            return
+                    if reader.cut:
+                        self._cut.append(f"{path.name}: the last frame was not written whole, and is left out")
+                        self._lose(self._cut[-1])
+            except (UnusableRecording, UnreadableEntry) as error:
+                self._lose(str(error) if isinstance(error, UnusableRecording) else f"{path.name}: {error}")
+                if self.began is None and path is self._files[-1]:
+                    raise UnusableRecording(self.notes[-1]) from error
+
+        if self.began is None:
+            raise UnusableRecording(f"{self._files[-1].name}: nothing in it was written whole")
+
+    def _lose(self, why: str) -> None:
+        self.notes.append(why)
+        self._whole = False
+
+    def _frame(self, entries: list[Entry], until: float) -> Iterator[Step]:
+        for entry in entries:
+            if entry.name == BEGAN:
+                self._begin(msgspec.msgpack.decode(entry.body, type=Began))
+            elif entry.name == MAY_BIND:
+                self._ask(entry)
+            elif entry.name == DIGEST:
+                self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
+            elif (message := self._decoder.message(entry)) is not None:
+                if isinstance(entry.now, float) and entry.now > until:
+                    self._over = True
+                elif entry.now != KNOWN:
+                    yield self._tell(entry, message)
+                elif not self._goes_on:
+                    self.state.handle(message, self.now)
+            if self._over or self.difference is not None:
+                self._over = True
+                return
+
+    def _begin(self, began: Began) -> None:
+        before, self.began = self.began, began
+        self._goes_on = began.continues and self._whole and before is not None and before.run == began.run
+        """Whether what this file says was known is known."""
+        if not self._goes_on:
+            self.state, self.now, self._whole = SchedulerState((), began.extenders), began.at, True
+            self._played = Encoder()
+            self._compares = not began.continues and not began.watched_only
+            self.exact = self.exact and self._compares
+
+    def _tell(self, entry: Entry, message: Message) -> Step:
+        if isinstance(entry.now, float):
+            self.now = entry.now
+        self.messages += 1
+        step = Step(self.messages, self.now, message, self.state.handle(message, self.now))
+        asked = self._played.asked(step.actions) if step.actions else b""
+        if self._compares and asked != entry.actions:
+            self.difference = Difference(step, _read(entry.actions))
+        return step
+
+    def _ask(self, entry: Entry) -> None:
+        uid, allowed = msgspec.msgpack.decode(entry.body, type=tuple[str, bool])
+        answer = self.state.may_bind(uid)
+        if self._compares and answer != allowed:
+            words = ["no", "yes"]
+            note = f"asked whether the binding of {uid} still stands, {words[allowed]} was said, now {words[answer]}"
+            self.difference = Difference(None, [], note)
+
+    def _hold_digest(self, digest: str) -> None:
+        if self._compares and digest != self.digest:
+            self.difference = Difference(None, [], f"the digest was {digest}, now it is {self.digest}")
+
+
+def _read(actions: bytes) -> list[tuple[str, dict[str, Any]]]:
+    return msgspec.msgpack.decode(actions, type=list[tuple[str, dict[str, Any]]]) if actions else []
