@@ -125,31 +125,61 @@ class Recorder:
             self._full()
 
     def _note(self, message: Message, written: bytes) -> None:
-        name = type(message).__name__
-        match message:
-            case PodObserved(pod):
-                key = ("Pod", pod.metadata.namespace, pod.metadata.name)
-                self._objects[key] = (pod.metadata.uid, name, written)
-            case NodeObserved(node):
-                self._objects["Node", "", node.metadata.name] = ("", name, written)
-            case ObjectObserved(kind, seen):
-                metadata: ObjectMeta = cast(Any, seen).metadata
-                self._objects[kind, metadata.namespace, metadata.name] = ("", name, written)
-            case PodDeleted(namespace, pod_name, uid):
-                if self._objects.get(("Pod", namespace, pod_name), ("",))[0] == uid or not uid:
-                    self._objects.pop(("Pod", namespace, pod_name), None)
-            case NodeDeleted(node_name):
-                self._objects.pop(("Node", "", node_name), None)
-            case ObjectDeleted(kind, namespace, object_name):
-                self._objects.pop((kind, namespace, object_name), None)
-            case ProfileReplaced() | CandidateLoaded():
-                self._policies[name, message.profile.scheduler_name] = message
-            case ProfileRemoved(scheduler_name):
-                self._policies.pop((ProfileReplaced.__name__, scheduler_name), None)
-            case CandidateRemoved(scheduler_name):
-                self._policies.pop((CandidateLoaded.__name__, scheduler_name), None)
-            case CacheSynced() | CacheLost():
-                self._is_synced = isinstance(message, CacheSynced)
+        """Keep what a file would have to begin with."""
+        note = _NOTES.get(type(message))
+        if note is not None:
+            note(self, message, written)
+
+    def _pod(self, message: PodObserved, written: bytes) -> None:
+        metadata = message.pod.metadata
+        self._objects["Pod", metadata.namespace, metadata.name] = (metadata.uid, PodObserved.__name__, written)
+
+    def _pod_gone(self, message: PodDeleted, written: bytes) -> None:
+        key = ("Pod", message.namespace, message.name)
+        if not message.uid or self._objects.get(key, ("",))[0] == message.uid:
+            self._objects.pop(key, None)
+
+    def _node(self, message: NodeObserved, written: bytes) -> None:
+        self._objects["Node", "", message.node.metadata.name] = ("", NodeObserved.__name__, written)
+
+    def _node_gone(self, message: NodeDeleted, written: bytes) -> None:
+        self._objects.pop(("Node", "", message.name), None)
+
+    def _object(self, message: ObjectObserved, written: bytes) -> None:
+        metadata: ObjectMeta = cast(Any, message.object).metadata
+        key = (message.kind, metadata.namespace, metadata.name)
+        self._objects[key] = ("", ObjectObserved.__name__, written)
+
+    def _object_gone(self, message: ObjectDeleted, written: bytes) -> None:
+        self._objects.pop((message.kind, message.namespace, message.name), None)
+
+    def _loaded(self, message: ProfileReplaced | CandidateLoaded, written: bytes) -> None:
+        self._policies[type(message).__name__, message.profile.scheduler_name] = message
+
+    def _served_no_more(self, message: ProfileRemoved, written: bytes) -> None:
+        self._policies.pop((ProfileReplaced.__name__, message.scheduler_name), None)
+
+    def _tried_no_more(self, message: CandidateRemoved, written: bytes) -> None:
+        self._policies.pop((CandidateLoaded.__name__, message.scheduler_name), None)
+
+    def _synced(self, message: CacheSynced | CacheLost, written: bytes) -> None:
+        self._is_synced = isinstance(message, CacheSynced)
+
+
+_NOTES: Final[dict[type[Message], Callable[[Recorder, Any, bytes], None]]] = {
+    PodObserved: Recorder._pod,
+    PodDeleted: Recorder._pod_gone,
+    NodeObserved: Recorder._node,
+    NodeDeleted: Recorder._node_gone,
+    ObjectObserved: Recorder._object,
+    ObjectDeleted: Recorder._object_gone,
+    ProfileReplaced: Recorder._loaded,
+    CandidateLoaded: Recorder._loaded,
+    ProfileRemoved: Recorder._served_no_more,
+    CandidateRemoved: Recorder._tried_no_more,
+    CacheSynced: Recorder._synced,
+    CacheLost: Recorder._synced,
+}
 
 
 class RecordingCore:
