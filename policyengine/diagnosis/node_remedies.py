@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 from math import log2
@@ -132,12 +133,17 @@ def _before(attempt: Attempt, what_if: WhatIf) -> int:
 
 
 def _added(attempt: Attempt, what_if: WhatIf, like: Node, count: int, cost: float) -> Attempt:
+    """With the nodes; those that the attempt has added already are counted in, so that it is one change."""
     name = like.metadata.name
-    text = f"add a node like {name}" if count == 1 else f"add {count} nodes like {name}"
-    change = Change("node", "", text, cost, {"like": name, "count": count})
     free = (f"{name}-more-{number}" for number in itertools.count(1))
     names = (one for one in free if one not in what_if.view.nodes.row_of and one not in attempt.nodes)
-    return attempt.with_nodes(change, [_another(like, one) for one in itertools.islice(names, count)])
+    new = [_another(like, one) for one in itertools.islice(names, count)]
+    before = [one for one in attempt.changes if one.kind == "node" and one.detail["like"] == name]
+    total = count + sum(one.detail["count"] for one in before)
+    text = f"add a node like {name}" if total == 1 else f"add {total} nodes like {name}"
+    change = Change("node", "", text, cost, {"like": name, "count": total})
+    others = tuple(one for one in attempt.changes if one not in before)
+    return dataclasses.replace(attempt, changes=others).with_nodes(change, new)
 
 
 def _another(like: Node, name: str) -> Node:

@@ -14,13 +14,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
+from datetime import datetime
+from math import inf
 from random import Random
 from typing import Any
 
+from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject, read_objects
 from policyengine.diagnosis.suggest import suggest_played
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved
+from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial
 
 Json = dict[str, Any]
@@ -258,7 +261,7 @@ def _label(world: World, pods: list[Json], change: Json) -> None:
 def _add_nodes(world: World, pods: list[Json], change: Json) -> None:
     for number in range(change["count"]):
         node = deepcopy(world.find("Node", change["like"]))
-        name = f"new-{number}"
+        name = f"new-{change['like']}-{number}"
         node["metadata"] |= {"name": name, "uid": name}
         node["metadata"]["labels"]["kubernetes.io/hostname"] = name
         node["spec"].pop("unschedulable", None)
@@ -331,8 +334,14 @@ _APPLIED: dict[str, Callable[[World, list[Json], Json], None]] = {
 
 def outcome(world: World) -> tuple[dict[str, str], set[str]]:
     """(pod -> where it is in the end: its node, or ""; keys of the evicted) after a while."""
-    trial = Trial([compile_policy(text) for text in world.policies], NOW, listed=_listed(world.objects()))
-    trial.advance(SECONDS)
+    profiles = [compile_policy(text) for text in world.policies]
+    trial = Trial(profiles, NOW, listed=_listed(world.objects()), victims_linger=True)
+    for _ in range(int(SECONDS)):
+        trial.advance(1.0)
+        for pod in list(trial.cluster.pods.values()):
+            if _gone_at(pod) <= trial.now:  # the kubelet's part
+                trial.see(PodDeleted(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
+    trial.settle()
     found = {}
     for uid, pod in trial.cluster.pods.items():
         prepared = trial.state.place(uid) == "waiting at prebind"
@@ -354,6 +363,12 @@ def _listed(objects: list[DumpedObject]) -> list[tuple[float, Message]]:
             said.append(((2, "") if one.object.spec.node_name else (1, created), PodObserved(one.object)))
     said.sort(key=lambda pair: pair[0])
     return [(_seconds(order[1]) if order[0] == 1 else NOW - 3600 if order[0] == 0 else NOW, m) for order, m in said]
+
+
+def _gone_at(pod: Pod) -> float:
+    """When the grace of a pod that is being deleted ends."""
+    ends = pod.metadata.deletion_timestamp
+    return inf if ends is None else datetime.fromisoformat(ends).timestamp()
 
 
 def _seconds(created: str) -> float:
