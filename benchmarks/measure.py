@@ -32,7 +32,7 @@ from benchmarks.scale import PODS as PODS_OF_SCALE
 from benchmarks.scale import scale
 from benchmarks.server import server
 from policyengine.kube.config import credentials
-from policyengine.kube.config.credentials import check_access
+from policyengine.kube.config.access import check_access
 from policyengine.kube.http.client import Client
 from policyengine.simulator.real_server import ServerError
 from policyengine.simulator.sandbox import world, write_kubeconfig

@@ -61,6 +61,10 @@ class Child:
         fields = stat.rpartition(")")[2].split()
         return Usage((int(fields[11]) + int(fields[12])) / TICKS, resident_mb("VmHWM", self._process.pid))
 
+    def resident_mb(self) -> float:
+        """Its resident memory now; 0 where it is gone."""
+        return resident_mb("VmRSS", self._process.pid)
+
     async def line(self, seconds: float) -> dict[str, Any]:
         """The next line of JSON it says. Raises `ChildFailed`."""
         assert self._process.stdout is not None

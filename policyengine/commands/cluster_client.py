@@ -31,7 +31,7 @@ def stop_on_signals() -> asyncio.Event:
 @asynccontextmanager
 async def connected(server: Server, check: bool = True) -> AsyncIterator[Client]:
     """A client of the API server, closed with the block. With `check` raises `Unreachable`, `AccessDenied`."""
-    from policyengine.kube.config.credentials import check_access
+    from policyengine.kube.config.access import check_access
     from policyengine.kube.http.client import Client
 
     client = Client(server.connect())

@@ -128,7 +128,7 @@ def rollout(ctx: click.Context, found: Any, output: str) -> None:
 def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The names of pods that wait; none where nobody can be asked."""
     from policyengine.commands.explaining.running_scheduler import pages
-    from policyengine.kube.config.credentials import AccessDenied, Unreachable
+    from policyengine.kube.config.access import AccessDenied, Unreachable
     from policyengine.kube.config.kubeconfig import ConfigError
 
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -46,7 +47,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.config.credentials import check_access
+    from policyengine.kube.config.access import await_access, passing_refusal
     from policyengine.kube.policies.proving import Prover
     from policyengine.language.diagnostics import Severity
     from policyengine.server.live import connected, live
@@ -55,7 +56,8 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     stop = stop_on_signals()
     random = Random()
     async with connected(server, configuration, clock, random) as connection:
-        await check_access(connection.client, server.url, server.source)
+        ask = connection.client, server.url, server.source, clock
+        refusal = await passing_refusal(*ask)
         given = configuration.data["policies"]
         prover = Prover(
             installed_registry,
@@ -70,4 +72,17 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
                 names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
                 waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
                 logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-                await scheduler.run(stop)
+                if refusal is None or await _done_before(stop, await_access(*ask, scheduler.waits_for)):
+                    await scheduler.run(stop)
+
+
+async def _done_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Whether the work was done before the event was set; it is given up then. Raises what the work does."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({doing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if doing.done():
+        doing.result()
+        return True
+    doing.cancel()
+    return False

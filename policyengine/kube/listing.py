@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from policyengine.cluster.kinds import FINISHED_PODS, NODES, PODS, WATCHED, Kind
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.framework.profile import Profile
-from policyengine.kube.config.credentials import AccessDenied
+from policyengine.kube.config.access import AccessDenied
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.forms import FORMS, selector
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE, PolicySource

@@ -1,9 +1,9 @@
 """What nobody else would tell: a pod whose schedulerName nobody serves, and policies where nobody reads them.
 
 Rules:
-1. A pod that has waited for `PATIENCE` and that no policy here serves is told so by an Event, once. Pods of a name that
-   somebody serves are not: `default-scheduler`, and a name of which any pod has a node or a PodScheduled condition,
-   which every scheduler writes. Nor are pods with a scheduling gate, or that are being deleted.
+1. A pod that has waited for `PATIENCE` and that no policy here serves is told so by an Event, once, and counted for a
+   metric. Pods of a name that somebody serves are not: `default-scheduler`, and a name of which any pod has a node or a
+   PodScheduled condition, which every scheduler writes. Nor are pods with a scheduling gate, or that are being deleted.
 2. A ConfigMap or SchedulingPolicy with the label, outside the namespace that is read, is told so by an Event, once. One
    with a status is read by another installation. To look at other namespaces is a right of its own in `deploy/`.
    Without it nothing is told, and nothing is refused, as the right is asked about first.
@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -63,6 +64,8 @@ class Notices:
         self._leads = leads
         self._namespace = namespace
         self._label_selector = label_selector
+        self.not_served: Counter[str] = Counter()
+        """Pods that nobody served at the last look, by schedulerName."""
         self._told: set[str] = set()
         """UIDs of the pods that were told and still wait."""
         self._told_policies: set[str] = set()
@@ -74,6 +77,7 @@ class Notices:
         while True:
             await self._clock.sleep(PERIOD)
             if not self._leads():
+                self.not_served.clear()
                 continue
             self.look_at_pods()
             try:
@@ -91,20 +95,19 @@ class Notices:
                 continue
             if pod.state is not PodState.PENDING or any(one.type == "PodScheduled" for one in pod.conditions):
                 theirs.add(pod.scheduler_name)
-            elif self._clock.now() - pod.created_at >= PATIENCE:
+            elif self._clock.now() - pod.created_at >= PATIENCE and not pod.deleting:
                 alone.append(pod)
-        ours = sorted(served - {KUBE_SCHEDULERS})
+        alone = [pod for pod in alone if not (pod.scheduler_name in theirs or pod.shape.spec.scheduling_gates)]
+        self.not_served = Counter(pod.scheduler_name for pod in alone)
         self._told &= {pod.uid for pod in alone}
-        told = len(self._told)
-        for pod in alone:
-            is_free = not (pod.deleting or pod.shape.spec.scheduling_gates)
-            if pod.scheduler_name not in theirs and is_free and pod.uid not in self._told:
-                if len(self._told) - told >= MOST:
-                    return
-                self._told.add(pod.uid)
-                names = ", ".join(nearest_first(pod.scheduler_name, ours)[:NAMES]) or "none"
-                note = f"nobody serves schedulerName `{pod.scheduler_name}`; served by policies: {names}"
-                self._record(_event("v1", "Pod", pod.uid, pod.namespace, pod.name, "NotServed", "Scheduling", note))
+        self._tell([pod for pod in alone if pod.uid not in self._told][:MOST], sorted(served - {KUBE_SCHEDULERS}))
+
+    def _tell(self, pods: list[PodInfo], ours: list[str]) -> None:
+        for pod in pods:
+            self._told.add(pod.uid)
+            names = ", ".join(nearest_first(pod.scheduler_name, ours)[:NAMES]) or "none"
+            note = f"nobody serves schedulerName `{pod.scheduler_name}`; served by policies: {names}"
+            self._record(_event("v1", "Pod", pod.uid, pod.namespace, pod.name, "NotServed", "Scheduling", note))
 
     async def look_elsewhere(self) -> None:
         """Tell of policies in namespaces that are not read. Raises `ApiError`, `ConnectionFailed`."""

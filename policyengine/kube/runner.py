@@ -108,6 +108,11 @@ class Runner:
         return self._writer.bindings
 
     @property
+    def binding_problem(self) -> str:
+        """Where pods may not be bound, for want of a right; empty where that is not known."""
+        return self._writer.binding_rights.problem()
+
+    @property
     def queues(self) -> list[RequestQueue]:
         """Everything that requests wait in."""
         return self._writer.queues

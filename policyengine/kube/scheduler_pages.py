@@ -23,8 +23,8 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from policyengine.kube.config.access import AccessDenied, Unreachable
 from policyengine.kube.config.configuration import is_loopback
-from policyengine.kube.config.credentials import AccessDenied, Unreachable
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.leader import LABEL, LABELLED, PAGES
 

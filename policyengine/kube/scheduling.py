@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
@@ -22,6 +23,8 @@ from policyengine.kube.runner import Runner
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
+
+logger = logging.getLogger(__name__)
 
 STATUS_DEADLINE = 1.0
 
@@ -49,6 +52,8 @@ class Scheduler:
         drives in the core's place: the core, with somebody who looks on. `with_notices`: whether Events tell of what
         nobody serves, and nobody reads."""
         self.elector = elector
+        self.waiting_for = ""
+        """Why the first lists were not asked for yet, as far as is known."""
         self.history = ServerHistory(client, clock) if elector is None else elector.history
         # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
         extenders = sorted(extenders, key=lambda one: one.ignorable)
@@ -80,7 +85,13 @@ class Scheduler:
         )
 
         told = (self.runner.record, self.runner.leads, namespace, label_selector)
-        self._notices = Notices(self.state, client, clock, *told) if with_notices else None
+        self.notices = Notices(self.state, client, clock, *told) if with_notices else None
+
+    def waits_for(self, what: str) -> None:
+        """Say, once each time, what the first lists wait for; whoever asks whether this is ready is told it too."""
+        if what != self.waiting_for:
+            logger.warning("waiting: %s", what)
+        self.waiting_for = what
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until `stop` is set; returns when everything decided was said, and the lease is given back.
@@ -89,8 +100,8 @@ class Scheduler:
         """
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
         beside = [asyncio.create_task(self.reloader.run())]
-        if self._notices is not None:
-            beside.append(asyncio.create_task(self._notices.run()))
+        if self.notices is not None:
+            beside.append(asyncio.create_task(self.notices.run()))
         if self.elector is not None:
             beside.append(asyncio.create_task(self.elector.run()))
         try:

@@ -181,7 +181,7 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         behind = ", ".join(scheduler.history.behind)
         if behind:
             return f"the API server has gone back to an older copy, and what was known counts no more: {behind}"
-        return "the first lists are not in"
+        return ": ".join(filter(None, ("the first lists are not in", scheduler.waiting_for)))
 
     def policies() -> str:
         return "" if scheduler.reloader.settled.is_set() else "the policies were not read yet"
@@ -199,6 +199,7 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         Check("caches", caches),
         Check("policies", policies),
         Check("watches", watches),
+        Check("bindings", lambda: scheduler.runner.binding_problem),
     ]
 
 

@@ -19,7 +19,7 @@ import pytest
 from policyengine.commands.explaining import running_scheduler
 from policyengine.commands.kubectl import complete
 from policyengine.commands.kubectl_tables import age
-from policyengine.kube.config.credentials import AccessDenied
+from policyengine.kube.config.access import AccessDenied
 from tests.commands.process import ROOT, kubectl_policyengine, policyengine
 from tests.e2e.cluster import process
 

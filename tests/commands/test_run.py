@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.config.credentials import AccessDenied, Unreachable, check_access
+from policyengine.kube.config.access import AccessDenied, Unreachable, check_access
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer

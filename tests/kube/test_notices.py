@@ -16,6 +16,8 @@ from policyengine.kube.notices import PATIENCE, PERIOD
 from policyengine.kube.policies.config_map import STATUS
 from policyengine.kube.scheduling import Scheduler
 from policyengine.policy_compiler import compile_policy
+from policyengine.server.metrics.readings import read_before_scrape
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
@@ -36,9 +38,17 @@ class World(scenes.World):
     def start(self, **how: Any) -> asyncio.Task[None]:
         client = Client(MemoryTransport(self.api, user=self.user))
         given = {"with_notices": True, "namespace": "policies", **how}
-        profiles = [compile_policy(TEXT)]
+        profiles = given.pop("profiles", [compile_policy(TEXT)])
         scheduler = Scheduler(client, VirtualClock(), random.Random(1), profiles, host="host", **given)
+        self.metrics = SchedulerMetrics()
+        read_before_scrape(self.metrics, scheduler, VirtualClock())
         return asyncio.ensure_future(scheduler.run(self.stop))
+
+    @property
+    def not_served(self) -> dict[str, float]:
+        """schedulerName -> its pods that nobody serves, as the metrics have it."""
+        list(self.metrics.collect())
+        return {name: count for (name,), count in self.metrics.not_served.values.items()}
 
     async def events(self, path: str = EVENTS) -> list[tuple[str, str, str, int]]:
         """(reason, of what, note, how often) of the notices."""
@@ -77,6 +87,20 @@ async def test_a_pod_that_nobody_serves_for_a_minute_is_told_so_once(world: Worl
     note = "nobody serves schedulerName `polcy-scheduler`; served by policies: policy-scheduler"
     assert await world.events() == [("NotServed", "lost", note, 1)]
     assert not running.done()
+    assert world.not_served == {"polcy-scheduler": 1}
+    await world.call("DELETE", f"{PODS}/lost?gracePeriodSeconds=0")
+    await asyncio.sleep(PERIOD)
+    assert world.not_served == {}
+
+
+@scene
+async def test_a_cluster_without_a_policy_says_so_of_its_pods(world: World) -> None:
+    world.start(profiles=[])
+    await create(world.outside, PODS, pod("lost", scheduler="policy-scheduler"))
+    await asyncio.sleep(LONG)
+    note = "nobody serves schedulerName `policy-scheduler`; served by policies: none"
+    assert await world.events() == [("NotServed", "lost", note, 1)]
+    assert world.not_served == {"policy-scheduler": 1}
 
 
 @scene

@@ -25,9 +25,11 @@ from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.simulator.api_server.faults.effects import Fail
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.api_server.statuses import forbidden
 from policyengine.simulator.sandbox import create, node
 from policyengine.version import __version__
 from tests.server.annotator.test_prometheus import real_prometheus
@@ -40,8 +42,9 @@ PODS = "/api/v1/namespaces/default/pods"
 
 class Site:
     def __init__(
-        self, url: str, scheduler: Scheduler, outside: MemoryTransport, session: aiohttp.ClientSession
+        self, url: str, scheduler: Scheduler, outside: MemoryTransport, session: aiohttp.ClientSession, api: ApiServer
     ) -> None:
+        self.api = api
         self.url = url
         self.scheduler = scheduler
         self.outside = outside
@@ -81,7 +84,7 @@ async def site(text: str = LOCAL, review: bool = False, start: bool = True) -> A
     async with served(pages, configuration) as url, aiohttp.ClientSession() as session:
         task = asyncio.ensure_future(scheduler.run(stop)) if start else None
         try:
-            yield Site(url, scheduler, outside, session)
+            yield Site(url, scheduler, outside, session, api)
         finally:
             stop.set()
             if task is not None:
@@ -108,6 +111,26 @@ async def test_a_scheduler_that_has_not_listed_yet_is_alive_and_not_ready() -> N
         assert "[-]caches failed: the first lists are not in" in text
 
 
+async def test_what_the_first_lists_wait_for_is_told() -> None:
+    async with site(start=False) as at:
+        at.scheduler.waits_for("the API server does not let nodes be listed yet")
+        status, text = await at.get("/readyz")
+        assert status == 503
+        assert "[-]caches failed: the first lists are not in: the API server does not let nodes be listed yet" in text
+
+
+async def test_bindings_that_are_refused_for_want_of_a_right_make_it_unready() -> None:
+    why = 'User "s" cannot create resource "pods/binding" in API group "" in the namespace "default"'
+    async with site() as at:
+        await at.until("/readyz", lambda status, _: status == 200)
+        refused = at.api.faults.add(Fail(forbidden("pods", "", "a", why)), resource="pods", subresource="binding")
+        await pod(at, "a")
+        text = await at.until("/readyz", lambda status, _: status == 503)
+        assert f'[-]bindings failed: pods of namespace `default` may not be bound: pods "a" is forbidden: {why}' in text
+        at.api.faults.rules.remove(refused)
+        await at.until("/readyz", lambda status, _: status == 200)
+
+
 async def test_a_scheduler_that_runs_is_ready_and_says_so_check_by_check() -> None:
     async with site() as at:
         await at.until("/readyz", lambda status, _: status == 200)
@@ -117,6 +140,7 @@ async def test_a_scheduler_that_runs_is_ready_and_says_so_check_by_check() -> No
             "[+]caches ok",
             "[+]policies ok",
             "[+]watches ok",
+            "[+]bindings ok",
             "check passed",
         ]
 

@@ -111,7 +111,7 @@ async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedC
     from policyengine.commands.cluster_client import connected
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.diagnosis.dump import NAMESPACE, DumpedObject
-    from policyengine.kube.config.credentials import Unreachable
+    from policyengine.kube.config.access import Unreachable
     from policyengine.kube.http.client import ApiError, ConnectionFailed
     from policyengine.kube.listing import list_cluster, list_policies
     from policyengine.kube.policies.serving import serving

@@ -26,7 +26,8 @@ from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
-from policyengine.kube.config.credentials import AccessDenied, Server, Unreachable
+from policyengine.kube.config.access import AccessDenied, Unreachable
+from policyengine.kube.config.credentials import Server
 from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.kube.scheduler_pages import NoScheduler, ServerSilent, UnknownPod, believe
 

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from policyengine import regular_file
-from policyengine.cluster.kinds import NODES
 from policyengine.kube.config.kubeconfig import (
     ConfigError,
     Pem,
@@ -24,7 +23,7 @@ from policyengine.kube.config.kubeconfig import (
     kubeconfig_settings,
     of_service_account,
 )
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport
+from policyengine.kube.http.client import Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 RENEWED_EVERY = 30.0
@@ -197,36 +196,3 @@ def load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None)
 def _headers(settings: Settings) -> dict[str, str]:
     authorization = settings.authorization()
     return {"Authorization": authorization} if authorization else {}
-
-
-class Unreachable(Exception):
-    """Nobody answers, or not as an API server does."""
-
-
-class AccessDenied(Exception):
-    """The server answers, and refuses our credentials or our rights."""
-
-
-async def check_access(client: Client, url: str, source: str) -> None:
-    """Return if nodes may be listed. Raises `Unreachable` or `AccessDenied`, in words for the user."""
-    try:
-        await client.list_page(NODES, limit=1)
-    except ConnectionFailed as error:
-        raise Unreachable(
-            f"cannot reach the API server `{url}` ({source}): {error}; is it up, and is that its address?"
-        ) from None
-    except ApiError as error:
-        if error.status == 401:
-            raise AccessDenied(
-                f"the API server `{url}` refuses the credentials of {source}: {error.message}; log in again"
-            ) from None
-        if error.status == 403:
-            raise AccessDenied(
-                f"the API server `{url}` refuses to list nodes: {error.message}; "
-                "have a role that may list them bound to that account"
-            ) from None
-        answer = error.message.strip().splitlines()
-        said = f": {answer[0][:100]}" if answer else ""
-        raise Unreachable(
-            f"`{url}` does not answer as an API server{said}; is it the address of one? {source} names it"
-        ) from None

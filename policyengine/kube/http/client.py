@@ -19,7 +19,7 @@ Rules of a transport:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -120,13 +120,25 @@ async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> 
 class ApiError(Exception):
     """The API server's refusal: an HTTP status and the fields of its Status object."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: float = 0.0, causes: Collection[str] = ()
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.message = message
+        self.causes = causes
+        """The reasons of the Status's causes, such as `NamespaceTerminating`."""
         self.retry_after = retry_after
         """Seconds the server asks to wait; 0 where it asks for none."""
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -135,6 +147,7 @@ class _Status(msgspec.Struct):
     reason: str = ""
     message: str = ""
     code: int = 0
+    details: _Details | None = None
 
 
 class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
@@ -303,4 +316,5 @@ def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
         text = body[:200].decode("utf-8", "replace").strip()
         return ApiError(status, "", text or f"HTTP status {status}", seconds)
     code = answer.code or status
-    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds)
+    causes = [cause.reason for cause in (answer.details and answer.details.causes) or ()]
+    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds, causes)

@@ -101,8 +101,9 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
-        self._said = "", 0.0
-        """What was told last of a server that nobody reaches, and when: it is not told each time."""
+        self._said, self._said_at = ("", 0.0), 0.0
+        """The problem told last, with the beginning of the failures where it is a refusal (403), and when: of a server
+        that nobody reaches it is not told each time, of a refusal once, until it is another one."""
         self._fresh_at = clock.monotonic()
         self._waiting: list[asyncio.Event] = []
         """Of those who wait for a list that begins from now on."""
@@ -339,9 +340,12 @@ class Reflector(Generic[T]):
         now, problem = self._clock.monotonic(), f"cannot {doing} {self.resource.plural}: {error}"
         if self.failing_since is None:
             self.failing_since = now
-        if not is_unreachable or self._said[0] != problem or now >= self._said[1] + LONGEST:
-            self._said = problem, now
-            self._on_problem(f"{problem}; trying again in {wait:.1f} s")
+        is_refused = isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN
+        about = problem, self.failing_since if is_refused else 0.0
+        if about != self._said or now >= self._said_at + (inf if is_refused else LONGEST if is_unreachable else 0.0):
+            self._said, self._said_at = about, now
+            when = "until it is allowed" if is_refused else f"in {wait:.1f} s"
+            self._on_problem(f"{problem}; trying again {when}")
         await self._rest(wait)
 
     async def _rest(self, seconds: float) -> None:

@@ -5,6 +5,7 @@ Both wait behind the bindings (`request_queue`).
 Events (events.k8s.io/v1; client-go's tools/events): the same event again does not become a second object; the first one
 grows a series, which is written when its count reaches a power of two. The last `SERIES` events are remembered for it.
 While `LIMIT` writes wait, which they do only if the server fails them, new events are dropped, and a warning says so.
+In a namespace that is being deleted nothing can be created: its events are given up without a word.
 
 Conditions: a patch must not overtake a binding: the API server sets PodScheduled to True with the binding, and a late
 False would stay on a pod that runs. So a binding first settles what is on its way for its pod.
@@ -38,6 +39,8 @@ NAME_LIMIT = 236
 """Characters of an object's name in an event's, which has at most 253."""
 DECIDED_BY = "policyengine.io/decided-by"
 """The annotation that names the policy: the note is kube-scheduler's, word for word."""
+TERMINATING = "NamespaceTerminating"
+"""The cause of a refusal to create in a namespace that is being deleted (admission plugin NamespaceLifecycle)."""
 CONDITIONS = 65_536
 """Pods whose last condition is remembered."""
 
@@ -55,6 +58,8 @@ class _Series:
     last: str = ""
     """The time of the last, where there are several."""
     created: bool = False
+    is_given_up: bool = False
+    """Whether the server will not have it, however often it happens."""
 
 
 class EventRecorder:
@@ -93,7 +98,7 @@ class EventRecorder:
         else:
             series.count += 1
             series.last = micro_time(self._clock.now())
-        if not series.count & (series.count - 1):
+        if not series.count & (series.count - 1) and not series.is_given_up:
             self._queue.write(f"event of `{series.namespace}/{series.name}`", self._write, series)
 
     def _begin(self, event: RecordEvent) -> _Series:
@@ -148,6 +153,9 @@ class EventRecorder:
         try:
             await self._client.call("POST", path, self._body(series), query=UNVALIDATED)
         except ApiError as error:
+            if TERMINATING in error.causes:
+                series.is_given_up = True
+                return
             if error.reason != "AlreadyExists":  # A lost answer: the first try had arrived.
                 raise
         series.created = True

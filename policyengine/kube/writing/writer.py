@@ -24,6 +24,7 @@ from policyengine.kube.leader import NotLeading
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
+from policyengine.kube.writing.binding_rights import BindingRights
 from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
@@ -97,6 +98,7 @@ class Writer:
         self._questions = RequestQueue(clock, random, name="extender_questions", workers=QUESTIONS_AT_ONCE)
         self._events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
         self._conditions = ConditionWriter(client, clock, self.queue, self._pods, self._history)
+        self.binding_rights = BindingRights(clock)
         self._under_way: Counter[str] = Counter()
         """Requests that are not answered yet, by what they do."""
 
@@ -185,7 +187,9 @@ class Writer:
             outcome = await self._extenders.bind(action)
             if outcome is not None:
                 return outcome
-        return await bind(self._client, action)
+        bound = await bind(self._client, action)
+        self.binding_rights.note(action.namespace, bound)
+        return bound
 
 
 def _about(action: Bind | Log) -> dict[str, str]:

@@ -12,6 +12,9 @@ from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 QUEUES = {"active": "active", "backoff": "backoff", "unschedulable": "unschedulable", "gated": "gated", "held": "gated"}
 """A place of our queue -> kube-scheduler's word for it."""
 
+NAMES = 20
+"""Scheduler names that nobody serves, of which the pods are counted: whoever creates pods makes the names up."""
+
 
 def read_before_scrape(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
     """Have every gauge of the metrics read off this scheduler."""
@@ -98,6 +101,9 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
     metrics.leader.read([((), float(elector is None or elector.holds()))])
     metrics.message_queue.read([((), float(runner.backlog))])
     metrics.goroutines.read([(("binding",), float(runner.bindings_outstanding))])
+    if scheduler.notices is not None:
+        most = scheduler.notices.not_served.most_common(NAMES)
+        metrics.not_served.read(((name,), float(count)) for name, count in most)
     metrics.restorations.values[()] = float(scheduler.history.generation)
     now = clock.monotonic()
     metrics.watch_failing.read(

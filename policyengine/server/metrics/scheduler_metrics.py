@@ -301,6 +301,11 @@ class SchedulerMetrics:
         "Seconds for which neither a list nor a watch has succeeded, by resource.",
         "resource",
     )
+    not_served: Gauge = _gauge(
+        "policyengine_not_served_pods",
+        "Pods that have waited a minute and whose schedulerName nobody serves, by that name (the 20 with most pods).",
+        "scheduler",
+    )
     restorations: Counter = _counter(
         "policyengine_server_restorations_total",
         "How often the API server was found to have gone back to an older copy, or to be another cluster's.",

@@ -9,6 +9,7 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
+from policyengine.kube.config.access import AccessDenied, check_access
 from policyengine.kube.config.kubeconfig import ConfigError, Pem
 from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
@@ -136,8 +137,8 @@ async def test_a_token_is_in_no_log_line_and_in_no_complaint(tmp_path: Path, cap
     server = credentials.load(write(tmp_path, kubeconfig(site.url, {"token": "hushhush"})))
     client = Client(server.connect())
     try:
-        with pytest.raises(credentials.AccessDenied) as caught:
-            await credentials.check_access(client, server.url, server.source)
+        with pytest.raises(AccessDenied) as caught:
+            await check_access(client, server.url, server.source)
     finally:
         await client.close()
         await site.stop()

@@ -214,3 +214,22 @@ def test_watches_that_end_at_once_are_not_resumed_in_a_hot_loop() -> None:
     follower = Follower(ScriptedServer(handler=answer))
     run(follower.follow(300))
     assert len(follower.server.asked) < 30
+
+
+def test_a_list_that_is_refused_is_told_once_and_again_when_that_changes() -> None:
+    def refused(why: str) -> Answer:
+        return failure(403, "Forbidden", why)
+
+    got = follow(*[refused("no role")] * 5, *[refused("no such role")] * 3, listed(5), *[refused("no role")] * 4)
+    assert [problem for problem in got.problems if "role" in problem] == [
+        "cannot list configmaps: no role; trying again until it is allowed",
+        "cannot list configmaps: no such role; trying again until it is allowed",
+        "cannot watch configmaps: no role; trying again until it is allowed",
+    ]
+
+
+def test_a_refusal_after_a_success_is_told_again() -> None:
+    refused = failure(403, "Forbidden", "no role")
+    got = follow(listed(5), refused, refused, watched(event("ADDED", config_map("a", 6))), refused, refused)
+    told = [problem for problem in got.problems if "role" in problem]
+    assert told == ["cannot watch configmaps: no role; trying again until it is allowed"] * 2

@@ -100,6 +100,27 @@ def test_an_event_refused_for_good_is_dropped_and_reported() -> None:
     assert "being terminated" in problems[0]
 
 
+def test_an_event_of_a_namespace_that_is_being_deleted_is_given_up_without_a_word() -> None:
+    problems: list[str] = []
+    ending = failure(403, "Forbidden", "unable to create new content in namespace default: it is being terminated")
+    ending.body["details"] = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+    server = ScriptedServer(handler=lambda asked: ending)
+
+    async def work() -> None:
+        queue = RequestQueue(VirtualClock(), random.Random(1), on_problem=problems.append)
+        recorder = EventRecorder(Client(server), VirtualClock(), queue)
+
+        async def several() -> None:
+            for _ in range(8):
+                recorder.record(an_event("x"))
+                await queue.flush(10)
+
+        await running(queue.run(), several)
+
+    run(work())
+    assert len(server.asked) == 1 and problems == []
+
+
 @given(st.floats(0, 4e9))
 def test_a_time_is_written_as_datetime_writes_it(seconds: float) -> None:
     expected = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,0 +1,48 @@
+"""Where the right to bind is missing, as the server's answers to bindings tell it; `/readyz` says so.
+
+A namespace counts until a binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is
+tried again at least every ten seconds, so without one nothing waits for the right any more. Other refusals with 403, of
+admission plugins or of a namespace that is being deleted, are about the pod.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from policyengine.clock import Clock
+from policyengine.scheduler.messages import BindFailed, BindSucceeded, Message
+
+logger = logging.getLogger(__name__)
+
+REMEMBERED = 60.0
+_MISSING = 'cannot create resource "pods/binding"'
+"""What every authorizer's refusal says (apiserver's `responsewriters.Forbidden`)."""
+
+
+class BindingRights:
+    """The namespaces in which this replica was not allowed to bind."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._refused: dict[str, tuple[float, str]] = {}
+        """Namespace -> when it was refused last, on the monotonic clock, and the server's words."""
+
+    def note(self, namespace: str, outcome: Message) -> None:
+        """Take the outcome of a binding into account."""
+        if isinstance(outcome, BindSucceeded):
+            if self._refused.pop(namespace, None):
+                logger.info("pods of namespace `%s` may be bound again", namespace)
+        elif isinstance(outcome, BindFailed) and _MISSING in outcome.message:
+            if namespace not in self._refused:
+                logger.warning("pods of namespace `%s` may not be bound: %s", namespace, outcome.message)
+            self._refused[namespace] = self._clock.monotonic(), outcome.message
+
+    def problem(self) -> str:
+        """Where pods may not be bound, and the server's words; empty where nothing is known to be missing."""
+        since = self._clock.monotonic() - REMEMBERED
+        self._refused = {name: refused for name, refused in self._refused.items() if refused[0] >= since}
+        if not self._refused:
+            return ""
+        first, (_, message) = min(self._refused.items())
+        others = f" and {len(self._refused) - 1} more" if len(self._refused) > 1 else ""
+        return f"pods of namespace `{first}`{others} may not be bound: {message}"
