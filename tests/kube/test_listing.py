@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.config.credentials import AccessDenied
+from policyengine.kube.config.access import AccessDenied
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.listing import Listed, list_cluster, list_policies
 from policyengine.plugins.registry import default_profile

@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 
 from policyengine.clock import SystemClock, micro_time
+from policyengine.kube.config.access import AccessDenied, Unreachable
 from policyengine.kube.config.configuration import read
-from policyengine.kube.config.credentials import AccessDenied, Unreachable
 from policyengine.kube.http.client import Client, ConnectionFailed, Response
 from policyengine.kube.leader import LABEL, LABELLED, PAGES, LeaderElector
 from policyengine.kube.scheduler_pages import (
