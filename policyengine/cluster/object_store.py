@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
 from policyengine.cluster.changes import object_event
-from policyengine.cluster.device_objects import AllocationResult, ResourceClaim
+from policyengine.cluster.device_objects import AllocationResult, ResourceClaim, ResourceSlice
+from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ActionType, ClusterEvent
 from policyengine.cluster.objects import ObjectMeta, Wire
 
@@ -50,6 +51,8 @@ class ObjectStore:
         """Grows whenever an object of any kind changes."""
         self.pending_claims = PendingClaims(self._claims_moved)
         """Claims allocated by a reservation and not seen allocated yet."""
+        self.device_slices = DeviceSlices()
+        """The ResourceSlices, by node and pool."""
         self._kinds: dict[str, dict[str, ClusterObject]] = {}
         self._versions: dict[str, int] = {}
         self._assumed: dict[tuple[str, str], tuple[str, ClusterObject]] = {}
@@ -78,6 +81,8 @@ class ObjectStore:
         if old is not None and not anew and not is_newer(item.metadata, old.metadata):
             return []
         objects[key] = item
+        if isinstance(item, ResourceSlice):
+            self.device_slices.observe(item)
         self._assumed.pop((kind, key), None)
         self._touch(kind)
         if old is None:
@@ -94,6 +99,8 @@ class ObjectStore:
             return []
         if isinstance(gone, ResourceClaim):
             self.pending_claims.drop(gone.metadata.uid)
+        elif isinstance(gone, ResourceSlice):
+            self.device_slices.drop(key)
         self._assumed.pop((kind, key), None)
         self._touch(kind)
         return object_event(kind, ActionType.DELETE)

@@ -30,6 +30,7 @@ from copy import copy
 from typing import NamedTuple, TypeVar
 
 from policyengine.cluster.changes import departure, node_events, pod_events
+from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
 from policyengine.cluster.journal import Journal
@@ -313,6 +314,11 @@ class Snapshot:
     def pending_claims(self) -> PendingClaims:
         """Claims allocated by a reservation and not seen allocated yet; what Reserve adds to."""
         return self._view.pending_claims
+
+    @property
+    def device_slices(self) -> DeviceSlices:
+        """The ResourceSlices, by node and pool."""
+        return self._view.device_slices
 
     def usage_counts(self, grouping: Grouping) -> UsageCounts:
         """What the pods with a node ask for, by the groups that `grouping` puts them in; kept from then on."""

@@ -11,73 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import SKIP, Code, Status
 from policyengine.plugins.devices.binding_conditions import is_unavailable
-from policyengine.plugins.devices.device_pools import Pools, Slice, Taken
-from policyengine.plugins.devices.device_request import AllocationError, WantedClaim, wanted_claim
-from policyengine.plugins.devices.device_search import Given, Search
+from policyengine.plugins.devices.device_request import WantedClaim, wanted_claim
+from policyengine.plugins.devices.outcomes import Devices
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
-CANNOT_ALLOCATE: Final = "cannot allocate all claims"
-INVALID_POOLS: Final = "invalid resource pools were encountered"
 MOST_ALTERNATIVES: Final = 8
 """Alternatives of a request (FirstAvailableDeviceRequestMaxSize); the best one scores this much."""
-MOST_KEPT: Final = 256
-"""Different things asked for whose outcomes are kept."""
 MOST_CONSUMERS: Final = 256
 """Pods that may use one claim (ResourceClaimReservedForMaxSize)."""
-
-_encode = msgspec.msgpack.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What the search came to on a node: devices for each claim, or the problem (`is_error`: a mistake in it)."""
-
-    given: tuple[tuple[Given, ...], ...] = ()
-    problem: str = ""
-    is_error: bool = False
-
-
-NO_SEARCH: Final = Outcome()
-"""Where every claim is allocated."""
-
-
-Found = dict[tuple[int, ...], tuple[int, Outcome]]
-"""What a node reaches (`Pools.situation`) -> what its pools' versions summed up to, and the outcome then."""
-
-
-class Devices:
-    """The pools, what is taken of them, and the outcomes found so far, by what was asked for.
-
-    An outcome is valid for every pod that asks for the same, until a device of the node's pools is allocated or
-    released. Errors name their claim and are not shared.
-    """
-
-    def __init__(self, pools: Pools, taken: Taken) -> None:
-        self.pools = pools
-        self.taken = taken
-        self._found: dict[bytes, Found] = {}
-
-    def found(self, wanted: Sequence[WantedClaim]) -> Found:
-        """The outcomes for claims that ask for this."""
-        asked = _encode([(one.claim.spec.devices.requests, one.claim.spec.devices.constraints) for one in wanted])
-        if asked not in self._found and len(self._found) >= MOST_KEPT:
-            self._found.clear()
-        return self._found.setdefault(asked, {})
 
 
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
-    __slots__ = ("_errors", "_found", "_pools", "_taken", "available_on", "claims", "unavailable", "wanted")
+    __slots__ = ("available_on", "claims", "outcomes", "unavailable", "wanted")
 
     def __init__(
         self,
@@ -96,48 +50,23 @@ class ClaimsState:
             if (allocation := claim.status.allocation) is not None and allocation.node_selector is not None
         )
         """From which nodes the allocated claims can be used."""
-        self._pools = devices.pools
-        self._taken = devices.taken
-        self._found = devices.found(wanted)
-        self._errors: Found = {}
+        self.outcomes = devices.asked(wanted)
 
     @property
     def has_alternatives(self) -> bool:
         """Whether nodes can differ in how good an alternative they give."""
         return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
 
-    def outcome(self, node: Node) -> Outcome:
-        """The devices for the claims to allocate, on this node. Nodes with the same slices share it."""
-        slices = self._pools.slices_of(node)
-        situation = self._pools.situation(node, slices)
-        version = sum(self._taken.version(one.pool) for one in slices)
-        known = self._found.get(situation) or self._errors.get(situation)
-        if known is not None and known[0] == version:
-            return known[1]
-        outcome = self._search(node, slices)
-        (self._errors if outcome.is_error else self._found)[situation] = (version, outcome)
-        return outcome
-
-    def _search(self, node: Node, slices: tuple[Slice, ...]) -> Outcome:
-        pools = self._pools.pools_of(slices)
-        try:
-            search = Search(self.wanted, pools, node, self._taken)
-            if search.run():
-                return Outcome(tuple(tuple(given) for given in search.given))
-        except AllocationError as error:
-            return Outcome(problem=str(error), is_error=True)
-        return Outcome(problem=INVALID_POOLS if any(pool.invalid for pool in pools) else CANNOT_ALLOCATE)
-
     def score(self, node: Node) -> int:
         """8 for every request that got its first alternative, 7 for the second, … (KEP-4816)."""
         total = 0
-        fresh = iter(self.outcome(node).given) if self.wanted else iter(())
+        fresh = iter(self.outcomes.on(node).ways) if self.wanted else iter(())
         for claim in self.claims:
             allocation = claim.status.allocation
             if allocation is not None:
-                names = {result.request for result in allocation.devices.results}
+                names = frozenset([result.request for result in allocation.devices.results])
             else:
-                names = {given.wanted.name for given in next(fresh, ())}
+                names = next(fresh, frozenset())
             for request in claim.spec.devices.requests:
                 for place, alternative in enumerate(request.first_available):
                     if f"{request.name}/{alternative.name}" in names:

@@ -1,9 +1,7 @@
-"""A device of a slice: which CEL selectors it meets, and which parts of its capacity a request takes.
+"""A device of a slice: which CEL selectors it meets, what it draws from counters.
 
 What a selector sees (KEP-4381): `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].id`,
 `device.capacity[domain].id`. A name without a domain belongs to the driver's; an unknown domain is an empty map.
-
-Capacities that requests share (KEP-5075) are counted exactly. A malformed amount fits nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from policyengine import quantity
-from policyengine.cluster.device_objects import (
-    Amount,
-    CapacityRequestPolicy,
-    Device,
-    DeviceAttribute,
-    DeviceCapacity,
-)
+from policyengine.cluster.device_objects import Device, DeviceAttribute
+from policyengine.cluster.device_slices import model
 from policyengine.cluster.node_objects import Taint
 from policyengine.language.evaluate import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
@@ -29,6 +22,8 @@ from policyengine.language.values import EvaluationError
 
 DeviceID = tuple[str, str, str]
 """Driver, pool, device."""
+Counters = dict[tuple[str, str], int]
+"""(counter set, counter) -> billionths."""
 
 _SELECTORS_KEPT: Final = 256
 _ANSWERS_KEPT: Final = 1 << 14
@@ -84,36 +79,39 @@ class SliceDevice:
     evaluation read any: that of `device.attributes["gpu.example"].memory > 4` read one, so UUIDs do not matter to it.
     """
 
-    __slots__ = ("_answers", "device", "id", "preventing")
+    __slots__ = ("_answers", "device", "draws", "id", "preventing")
 
     def __init__(self, driver: str, pool: str, device: Device) -> None:
         self.id: DeviceID = (driver, pool, device.name)
         self.device = device
         self.preventing: tuple[Taint, ...] = tuple(t for t in device.taints if t.effect in _PREVENTING)
         """The taints that keep it from being allocated, unless tolerated."""
+        self.draws = _drawn(device) if device.consumes_counters else {}
+        """What it draws from counters while it is allocated."""
         self._answers: Answers | None = None
 
-    def meets(self, expression: str) -> bool:
-        """Whether the selector is true of the device.
+    def meets(self, expression: str, read: set[str]) -> bool:
+        """Whether the selector is true of the device. Adds to `read` the attributes whose values that depends on.
 
         Raises:
             SelectorError: it has no value, or not a bool.
         """
         if self._answers is None:
-            self._answers = _answers(self._model())
+            self._answers = _answers(_encode((self.id[0], model(self.device))))
         known = self._answers.setdefault(expression, {})
         for names, answers in known.items():
             answer = answers.get(self._values(names))
             if answer is not None:
                 break
         else:
-            read: set[str] = set()
-            answer = self._evaluated(expression, read)
-            names = tuple(sorted(read))
+            own: set[str] = set()
+            answer = self._evaluated(expression, own)
+            names = tuple(sorted(own))
             if len(known.get(names, ())) >= _ANSWERS_KEPT or len(self._answers) > _SELECTORS_KEPT:
                 self._answers.clear()
                 known = self._answers.setdefault(expression, {})
             known.setdefault(names, {})[self._values(names)] = answer
+        read.update(names)
         if isinstance(answer, str):
             raise SelectorError(answer)
         return answer
@@ -121,12 +119,6 @@ class SliceDevice:
     def _values(self, names: tuple[str, ...]) -> tuple[DeviceAttribute, ...]:
         attributes = self.device.attributes
         return tuple([attributes[name] for name in names])
-
-    def _model(self) -> bytes:
-        """All that a selector sees but the values of attributes. Versions count: a malformed one is always an error."""
-        device = self.device
-        kinds = [(name, one.version_value, one == DeviceAttribute()) for name, one in device.attributes.items()]
-        return _encode((self.id[0], device.allow_multiple_allocations, kinds, device.capacity))
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """The attribute of a fully qualified name (`domain/id`)."""
@@ -180,72 +172,15 @@ def _value(name: str, attribute: DeviceAttribute) -> object:
     raise EvaluationError(f"attribute {name}: unsupported attribute value")
 
 
-Consumption = Mapping[str, Amount]
-"""Capacity -> the amount, written as the request, the policy or the device has it."""
-NOTHING: Final[Consumption] = {}
-
-
-def consumption(device: Device, requests: Mapping[str, Amount]) -> Consumption | None:
-    """What a request takes of each capacity, rounded as the device's policies want; None where it asks for a
-    capacity that the device has not, or an amount that a policy does not allow."""
-    if not requests.keys() <= device.capacity.keys():
-        return None
-    taken: dict[str, Amount] = {}
-    try:
-        for name, capacity in device.capacity.items():
-            amount = _rounded(requests.get(name), capacity)
-            if _is_forbidden(quantity.nanos(amount), capacity.request_policy):
-                return None
-            taken[name] = amount
-    except quantity.QuantityError:
-        return None
-    return taken
-
-
-def fits(device: Device, held: Mapping[str, int], wanted: Consumption, *others: Consumption) -> bool:
-    """Whether the device has room for what is wanted beside what others have; `held` in billionths."""
-    for name, capacity in device.capacity.items():
-        total = held.get(name, 0) + sum(quantity.nanos(one[name]) for one in (wanted, *others))
-        if total > quantity.nanos(capacity.value):
-            return False
-    return True
-
-
-def _rounded(request: Amount | None, capacity: DeviceCapacity) -> Amount:
-    policy = capacity.request_policy
-    if request is None:
-        default = policy.default if policy is not None else None
-        return capacity.value if default is None else default
-    if policy is None:
-        return request
-    if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _rounded_in_range(request, policy.valid_range.min, policy.valid_range.step)
-    amount = quantity.nanos(request)
-    return next((valid for valid in policy.valid_values if quantity.nanos(valid) >= amount), request)
-
-
-def _rounded_in_range(request: Amount, least: Amount, step: Amount | None) -> Amount:
-    if quantity.nanos(request) < quantity.nanos(least):
-        return least
-    width = _whole(step)
-    if not width:
-        return request
-    start = quantity.value(least)
-    return quantity.format_bytes(start + width * -(-(quantity.value(request) - start) // width))
-
-
-def _is_forbidden(amount: int, policy: CapacityRequestPolicy | None) -> bool:
-    if policy is None or (policy.default is not None and amount == quantity.nanos(policy.default)):
-        return False
-    valid = policy.valid_range
-    if valid is not None:
-        if valid.max is not None and amount > quantity.nanos(valid.max):
-            return True
-        step = _whole(valid.step)
-        return bool(step) and (-(-amount // 10**9) - _whole(valid.min)) % step != 0
-    allowed = [quantity.nanos(one) for one in policy.valid_values]
-    return bool(allowed) and amount not in allowed
-
-
-def _whole(amount: Amount | None) -> int:
-    return 0 if amount is None else quantity.value(amount)
+def _drawn(device: Device) -> Counters:
+    """A malformed amount counts as more than any counter holds."""
+    amounts: Counters = {}
+    for consumption in device.consumes_counters:
+        for name, counter in consumption.counters.items():
+            try:
+                amount = quantity.nanos(counter.value)
+            except quantity.QuantityError:
+                amount = quantity.MAX_INT64 * 10**9
+            key = (consumption.counter_set, name)
+            amounts[key] = amounts.get(key, 0) + amount
+    return amounts

@@ -13,27 +13,22 @@ Source: dynamic-resource-allocation's structured allocator (pools, incubating), 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from weakref import WeakKeyDictionary
 
 from policyengine import quantity
 from policyengine.cluster.device_objects import (
     AllocationResult,
     Device,
     ResourceClaim,
-    ResourceSlice,
     ResourceSliceSpec,
 )
+from policyengine.cluster.device_slices import DeviceSlice, DeviceSlices, PoolID
 from policyengine.cluster.node_objects import Node, NodeSelector
 from policyengine.cluster.object_store import PendingClaim
-from policyengine.plugins.devices.device import DeviceID, SliceDevice
+from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
-
-PoolID = tuple[str, str]
-"""Driver, pool."""
-Counters = dict[tuple[str, str], int]
-"""(counter set, counter) -> billionths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +47,17 @@ class Reach:
 
 
 class Slice:
-    """A slice with its devices; made once for each version of a `ResourceSlice`."""
+    """A slice with its devices; made once for each version of a `ResourceSlice`, when a search first looks at it."""
 
-    __slots__ = ("_each", "_reach", "devices", "number", "per_device", "pool", "source")
-    _numbers = count()
+    __slots__ = ("_each", "_reach", "devices", "number", "pool", "source")
 
-    def __init__(self, source: ResourceSlice) -> None:
+    def __init__(self, source: DeviceSlice) -> None:
         spec = source.spec
         self.source = source
-        self.number = next(self._numbers)
-        """Another one for every slice and version."""
-        self.pool: PoolID = (spec.driver, spec.pool.name)
-        self.devices = tuple(SliceDevice(spec.driver, spec.pool.name, device) for device in spec.devices)
+        self.number = source.number
+        self.pool = source.pool
+        self.devices = tuple([SliceDevice(*source.pool, device) for device in spec.devices])
         self._reach = _reach(spec)
-        self.per_device = spec.per_device_node_selection
         self._each = {d.id: _reach(d.device) for d in self.devices} if spec.per_device_node_selection else {}
 
     @property
@@ -73,25 +65,17 @@ class Slice:
         """As written."""
         return self.source.spec
 
-    @property
-    def local_to(self) -> str:
-        """The one node that the slice can matter to; "" where there may be others."""
-        return "" if self.spec.shared_counters else self._reach.node_name
-
     def matters_to(self, node: Node) -> bool:
         """Whether the node reaches a device of it, or needs its counters."""
         if self.spec.shared_counters:
             return True
-        if self._reach_is_set():
+        if self._reach.node_name or self._reach.all_nodes or self._reach.selector is not None:
             return self._reach.holds(node)
         return any(reach.holds(node) for reach in self._each.values())
 
     def reaches(self, device: SliceDevice, node: Node) -> bool:
         """Whether the node reaches the device, given that the slice matters to it."""
         return not self._each or self._each[device.id].holds(node)
-
-    def _reach_is_set(self) -> bool:
-        return bool(self._reach.node_name) or self._reach.all_nodes or self._reach.selector is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -110,40 +94,45 @@ class Pool:
 
 
 class Pools:
-    """All slices of a cluster, by the nodes they matter to."""
+    """The pools that nodes reach, as the slices are now."""
 
-    def __init__(self, slices: Iterable[ResourceSlice], before: Pools | None = None) -> None:
-        """`before`: an older one, whose unchanged slices are taken over."""
-        known = before._slices if before is not None else {}
-        self._slices: dict[str, Slice] = {}
-        self._shared: list[Slice] = []
-        self._local: dict[str, list[Slice]] = {}
-        self._by_pool: dict[PoolID, list[Slice]] = {}
+    def __init__(self, slices: DeviceSlices) -> None:
+        self._slices = slices
+        self._made: WeakKeyDictionary[DeviceSlice, Slice] = WeakKeyDictionary()
         self._gathered: dict[tuple[int, ...], tuple[Pool, ...]] = {}
-        for source in slices:
-            old = known.get(source.metadata.name)
-            self._add(old if old is not None and old.source is source else Slice(source))
 
-    def _add(self, one: Slice) -> None:
-        self._slices[one.source.metadata.name] = one
-        self._by_pool.setdefault(one.pool, []).append(one)
-        if one.local_to:
-            self._local.setdefault(one.local_to, []).append(one)
-        else:
-            self._shared.append(one)
+    def forget(self) -> None:
+        """A slice came, changed or went."""
+        self._gathered.clear()
+
+    def alike(self, node: Node) -> Sequence[DeviceSlice] | None:
+        """The node's slices in the order in which they are tried, where a search sees nothing of them but how they
+        look; else None."""
+        if self._slices.shared:
+            return None
+        local = self._slices.local(node.metadata.name)
+        for one in local.values():
+            if not one.is_plain or len(one.members) > 1:
+                return None
+        return list(local.values()) if len(local) < 2 else sorted(local.values(), key=_plain_place)
 
     def slices_of(self, node: Node) -> tuple[Slice, ...]:
         """The slices that matter to a node."""
-        local = self._local.get(node.metadata.name, ())
-        if not self._shared:
-            return tuple(local)
-        return (*local, *(one for one in self._shared if one.matters_to(node)))
+        local = tuple([self._slice(one) for one in self._slices.local(node.metadata.name).values()])
+        shared = (self._slice(one) for one in self._slices.shared)
+        return (*local, *(one for one in shared if one.matters_to(node)))
+
+    def _slice(self, source: DeviceSlice) -> Slice:
+        made = self._made.get(source)
+        if made is None:
+            made = self._made[source] = Slice(source)
+        return made
 
     def situation(self, node: Node, slices: tuple[Slice, ...]) -> tuple[int, ...]:
         """Equal for nodes that reach the same devices, `slices` being those that matter to the node."""
         numbers = [one.number for one in slices]
         for one in slices:
-            if one.per_device:
+            if one.spec.per_device_node_selection:
                 numbers += [int(one.reaches(each, node)) for each in one.devices]
         return tuple(numbers)
 
@@ -163,19 +152,20 @@ class Pools:
                 newest[one.pool] = [one]
             elif one.spec.pool.generation == others[0].spec.pool.generation:
                 others.append(one)
-        built = (self._pool(pool, members) for pool, members in sorted(newest.items(), key=lambda item: item[0]))
-        return tuple(sorted((pool for pool in built if pool is not None), key=_has_binding_conditions))
+        built = (self._pool(pool, members) for pool, members in newest.items())
+        return tuple(sorted((pool for pool in built if pool is not None), key=_place))
 
     def _pool(self, pool: PoolID, members: list[Slice]) -> Pool | None:
         generation, expected = members[0].spec.pool.generation, members[0].spec.pool.resource_slice_count
         everyone = members
         if len(members) != expected:
-            if any(one.spec.pool.generation > generation for one in self._by_pool[pool]):
+            listed = members[0].source.members.values()
+            if any(one.spec.pool.generation > generation for one in listed):
                 return None
-            everyone = [one for one in self._by_pool[pool] if one.spec.pool.generation == generation]
+            everyone = [self._slice(one) for one in listed if one.spec.pool.generation == generation]
             if len(everyone) != expected:
                 return Pool(pool, incomplete=True)
-        return _built(pool, sorted(members, key=lambda one: one.source.metadata.name), everyone)
+        return _built(pool, sorted(members, key=lambda one: one.source.name), everyone)
 
 
 def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) -> Pool:
@@ -185,13 +175,17 @@ def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) ->
         return Pool(pool, invalid=True)
     counters = _counters(members)
     devices = tuple(device for one in everyone for device in one.devices)
-    if counters is None or any(key not in counters for device in devices for key in drawn(device.device)):
+    if counters is None or any(key not in counters for device in devices for key in device.draws):
         return Pool(pool, invalid=True)
     return Pool(pool, targeting, counters=counters, devices=devices)
 
 
-def _has_binding_conditions(pool: Pool) -> bool:
-    return any(device.device.binding_conditions for one in pool.slices for device in one.devices)
+def _place(pool: Pool) -> tuple[bool, PoolID]:
+    return any(device.device.binding_conditions for one in pool.slices for device in one.devices), pool.id
+
+
+def _plain_place(one: DeviceSlice) -> tuple[bool, PoolID]:
+    return any(device.binding_conditions for device in one.spec.devices), one.pool
 
 
 def _counters(slices: Iterable[Slice]) -> Counters | None:
@@ -209,21 +203,6 @@ def _counters(slices: Iterable[Slice]) -> Counters | None:
                 except quantity.QuantityError:
                     return None
     return counters
-
-
-def drawn(device: Device) -> Mapping[tuple[str, str], int]:
-    """What the device draws from counters while it is allocated: (counter set, counter) -> billionths. A malformed
-    amount counts as more than any counter holds."""
-    amounts: Counters = {}
-    for consumption in device.consumes_counters:
-        for name, counter in consumption.counters.items():
-            try:
-                amount = quantity.nanos(counter.value)
-            except quantity.QuantityError:
-                amount = quantity.MAX_INT64 * 10**9
-            key = (consumption.counter_set, name)
-            amounts[key] = amounts.get(key, 0) + amount
-    return amounts
 
 
 def _reach(source: ResourceSliceSpec | Device) -> Reach:
@@ -245,7 +224,8 @@ class Taken:
         self._whole: Counter[DeviceID] = Counter()
         self._shares: Counter[DeviceID] = Counter()
         self._consumed: dict[DeviceID, Counter[str]] = {}
-        self._versions: Counter[tuple[str, str]] = Counter()
+        self._versions: Counter[PoolID] = Counter()
+        self._of_slices: dict[PoolID, tuple[int, int, Hashable]] = {}
 
     def is_held(self, device: DeviceID) -> bool:
         """Whether a claim has the device for itself."""
@@ -259,9 +239,24 @@ class Taken:
         """What the shares of the device consume, in billionths."""
         return self._consumed.get(device, _NOTHING)
 
-    def version(self, pool: tuple[str, str]) -> int:
-        """Grows whenever somebody takes or gives back a device of the pool (driver, name)."""
+    def version(self, pool: PoolID) -> int:
+        """Grows whenever somebody takes or gives back a device of the pool."""
         return self._versions[pool]
+
+    def of_slice(self, one: DeviceSlice) -> Hashable:
+        """Who holds what of the slice's devices: equal where the same is held of the first, the second, …"""
+        version = self._versions.get(one.pool)
+        if version is None:
+            return None
+        known = self._of_slices.get(one.pool)
+        if known is None or known[:2] != (one.number, version):
+            held = tuple([self._of_device((*one.pool, device.name)) for device in one.spec.devices])
+            known = self._of_slices[one.pool] = (one.number, version, held if any(held) else None)
+        return known[2]
+
+    def _of_device(self, device: DeviceID) -> Hashable:
+        whole, shares = self._whole[device] > 0, self._shares[device] > 0
+        return (whole, shares, tuple(sorted(self.consumed(device).items()))) if whole or shares else None
 
     def follow(self, claims: Mapping[str, ResourceClaim], pending: Iterable[PendingClaim]) -> None:
         """Bring it up to date with the claims there are, by key, and with those under way."""

@@ -20,7 +20,8 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Code, Status
-from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
+from policyengine.plugins.devices.capacity import NOTHING, Consumption, consumption
+from policyengine.plugins.devices.device import SelectorError, SliceDevice
 from policyengine.plugins.selectors.tolerations import tolerates
 
 ALL, EXACT_COUNT = "All", "ExactCount"
@@ -65,14 +66,16 @@ class Wanted:
         """Whether devices in use by others will do (KEP-5018)."""
         return isinstance(self.source, ExactDeviceRequest) and self.source.admin_access
 
-    def selects(self, device: SliceDevice) -> bool:
-        """Whether the device meets the selectors of class and request.
+    def selects(self, device: SliceDevice, read: set[str]) -> bool:
+        """Whether the device meets the selectors of class and request. Adds to `read` what that depends on.
 
         Raises:
             AllocationError: a selector has no answer.
         """
-        in_class = self._all_met(f"class {self.device_class.metadata.name}", self.device_class.spec.selectors, device)
-        return in_class and self._all_met(f"claim {self.claim}", self.source.selectors, device)
+        of_class = self.device_class
+        if not _all_met(f"class {of_class.metadata.name}", of_class.spec.selectors, device, read):
+            return False
+        return _all_met(f"claim {self.claim}", self.source.selectors, device, read)
 
     def tolerates(self, device: SliceDevice) -> bool:
         """Whether no taint keeps the device from this request."""
@@ -85,14 +88,15 @@ class Wanted:
             return NOTHING
         return consumption(device.device, requests)
 
-    def _all_met(self, whose: str, selectors: Sequence[DeviceSelector], device: SliceDevice) -> bool:
-        for place, selector in enumerate(selectors):
-            try:
-                if selector.cel is not None and not device.meets(selector.cel.expression):
-                    return False
-            except SelectorError as error:
-                raise AllocationError(f"{whose}: selector #{place}: {error}") from None
-        return True
+
+def _all_met(whose: str, selectors: Sequence[DeviceSelector], device: SliceDevice, read: set[str]) -> bool:
+    for place, selector in enumerate(selectors):
+        try:
+            if selector.cel is not None and not device.meets(selector.cel.expression, read):
+                return False
+        except SelectorError as error:
+            raise AllocationError(f"{whose}: selector #{place}: {error}") from None
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +106,8 @@ class WantedClaim:
     claim: ResourceClaim
     requests: tuple[tuple[Wanted, ...], ...]
 
-    def constraints(self) -> list[Constraint]:
-        """The claim's constraints, nothing chosen yet.
+    def constraints(self, read: set[str]) -> list[Constraint]:
+        """The claim's constraints, nothing chosen yet. Adds to `read` the attributes that they compare.
 
         Raises:
             AllocationError: one is of an unknown kind.
@@ -114,6 +118,7 @@ class WantedClaim:
             if attribute is None:
                 what = f"constraint #{place}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(f"claim {self.claim.metadata.key}, {what}")
+            read.update((attribute, attribute.partition("/")[2]))
             made.append(Constraint(attribute, frozenset(one.requests), one.match_attribute is None))
         return made
 

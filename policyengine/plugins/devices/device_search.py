@@ -4,17 +4,21 @@ Claim after claim, request after request, alternative after alternative, device 
 undone and the next is tried (kube-scheduler's structured allocator, v1.36). Devices of one request are chosen in
 ascending order, since their order does not matter. A request that cannot be completed with the devices still open
 to it is given up at once: constraints are monotonic, so nothing is missed.
+
+How long a search may last is counted in looks at devices, from the first dead end on: no clock decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, NamedTuple
 
 from policyengine.cluster.node_objects import Node
-from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice, fits
-from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, Taken, drawn
+from policyengine.plugins.devices.capacity import NOTHING, Consumption, fits
+from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice
+from policyengine.plugins.devices.device_pools import Pool, Slice, Taken
 from policyengine.plugins.devices.device_request import (
     MOST_RESULTS,
     AllocationError,
@@ -23,8 +27,12 @@ from policyengine.plugins.devices.device_request import (
     WantedClaim,
 )
 
-MOST_STEPS: Final = 10_000
-"""Choices tried on one node; kube-scheduler gives up after ten seconds instead."""
+LOOKS_A_SECOND: Final = 10_000
+"""Looks at devices that a second of `filterTimeout` stands for."""
+
+
+class SearchTooLong(Exception):
+    """The search was given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +66,26 @@ class _Place(NamedTuple):
 class Search:
     """One search. `given`, once it has succeeded: per claim the devices in the order of its requests."""
 
-    def __init__(self, claims: Sequence[WantedClaim], pools: Sequence[Pool], node: Node, taken: Taken) -> None:
-        """
+    def __init__(
+        self,
+        claims: Sequence[WantedClaim],
+        pools: Sequence[Pool],
+        node: Node,
+        taken: Taken,
+        read: set[str],
+        most_looks: float = inf,
+    ) -> None:
+        """`read`: takes the attributes whose values the outcome depends on, as devices name them.
+
         Raises:
             AllocationError: a claim, a class or a slice is wrong, or all devices of an incomplete pool are wanted.
         """
+        self._read = read
         self._claims = claims
-        self._node = node
         self._taken = taken
-        self._constraints: list[list[Constraint]] = [one.constraints() for one in claims]
+        self._looks_left = most_looks
+        self._is_astray = False
+        """Whether there was a dead end."""
         self._open = [
             Open(device, one, pool)
             for pool in pools
@@ -81,24 +100,24 @@ class Search:
         self._drawn: dict[tuple[str, str], Counters] = {}
         self._left: dict[tuple[str, str], Counters] = {}
         self.given: list[list[Given]] = [[] for _ in claims]
-        self._check_wanted_in_full(pools)
+        self._least = self._least_wanted(next((pool for pool in pools if pool.incomplete or pool.invalid), None))
+        """Per claim, for each of its requests: the fewest devices that it and those after it can be given."""
+        self._constraints: list[list[Constraint]] = [one.constraints(self._read) for one in claims]
 
     def run(self) -> bool:
         """Whether there is a solution.
 
         Raises:
-            AllocationError: a selector has no answer, or the search takes too long.
+            AllocationError: a selector has no answer.
+            SearchTooLong: nobody knows yet.
         """
-        steps = 0
         trail: list[Iterator[_Place | None]] = [self._choices(_Place(0))]
         while trail:
-            steps += 1
-            if steps > MOST_STEPS:
-                raise AllocationError(f"node {self._node.metadata.name}: timed out trying to allocate devices")
             try:
                 place = next(trail[-1])
             except StopIteration:
                 trail.pop()
+                self._is_astray = True
                 continue
             if place is None:
                 return True
@@ -128,7 +147,8 @@ class Search:
         if missing <= 0 and place.placed:
             yield _Place(place.claim, place.request + 1)
             return
-        if count == 0 or len(self.given[place.claim]) + missing > MOST_RESULTS:
+        after = self._least[place.claim][place.request + 1]
+        if count == 0 or len(self.given[place.claim]) + missing + after > MOST_RESULTS:
             return
         for at in self._usable(place, wanted, candidates, missing):
             self._take(place.claim, wanted, candidates[at])
@@ -145,7 +165,7 @@ class Search:
             at
             for at in range(place.start, len(candidates))
             if not self._is_in_use(place.claim, wanted, candidates[at])
-            and wanted.selects(candidates[at].device)
+            and wanted.selects(candidates[at].device, self._read)
             and self._is_allowed(place.claim, wanted, candidates[at])
         )
         if missing == 1:
@@ -157,29 +177,37 @@ class Search:
         """All devices that will do, for a request that wants all."""
         found = self._all.get(wanted)
         if found is None:
-            selected = (one for one in self._open if wanted.selects(one.device))
+            selected = (one for one in self._open if wanted.selects(one.device, self._read))
             found = self._all[wanted] = [one for one in selected if self._has_room(wanted, one)]
         return found
 
-    def _check_wanted_in_full(self, pools: Sequence[Pool]) -> None:
+    def _least_wanted(self, bad: Pool | None) -> list[list[int]]:
         """Where all devices are wanted, every pool must be whole. At most 32 devices can be wanted of a claim."""
-        bad = next((pool for pool in pools if pool.incomplete or pool.invalid), None)
+        found: list[list[int]] = []
         for claim in self._claims:
-            least = 0
-            for ways in claim.requests:
-                for wanted in ways:
-                    if wanted.all_devices and bad is not None:
-                        state = "being updated" if bad.incomplete else "invalid"
-                        what = f"asks for all devices, but resource pool {'/'.join(bad.id)} is currently {state}"
-                        raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
-                least += min(len(self._all_of(one)) if one.all_devices else one.source.count for one in ways)
-            if least > MOST_RESULTS:
-                what = f"number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+            counts = [min([self._wanted_of(wanted, bad) for wanted in ways]) for ways in claim.requests]
+            if sum(counts) > MOST_RESULTS:
+                what = f"number of requested devices {sum(counts)} exceeds the claim limit of {MOST_RESULTS}"
                 raise AllocationError(f"claim {claim.claim.metadata.key}: {what}")
+            found.append([sum(counts[place:]) for place in range(len(counts) + 1)])
+        return found
+
+    def _wanted_of(self, wanted: Wanted, bad: Pool | None) -> int:
+        if not wanted.all_devices:
+            return wanted.source.count
+        if bad is not None:
+            state = "being updated" if bad.incomplete else "invalid"
+            what = f"asks for all devices, but resource pool {'/'.join(bad.id)} is currently {state}"
+            raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
+        return len(self._all_of(wanted))
 
     # --- one device -----------------------------------------------------------------------------------
 
     def _is_in_use(self, claim: int, wanted: Wanted, one: Open) -> bool:
+        if self._is_astray:
+            self._looks_left -= 1
+            if self._looks_left < 0:
+                raise SearchTooLong
         if wanted.admin_access:
             return claim in self._choosing.get(one.device.id, ())
         return self._taken.is_held(one.device.id) or bool(self._choosing.get(one.device.id))
@@ -204,10 +232,9 @@ class Search:
         return fits(one.device.device, self._taken.consumed(one.device.id), consumed, *choosing)
 
     def _has_counters(self, one: Open) -> bool:
-        if not one.device.device.consumes_counters or self._is_shared(one):
+        if not one.device.draws or self._is_shared(one):
             return True
-        left, used = self._counters_left(one.pool), self._drawn.get(one.pool.id, {})
-        wanted = drawn(one.device.device)
+        left, used, wanted = self._counters_left(one.pool), self._drawn.get(one.pool.id, {}), one.device.draws
         return all(left[key] >= used.get(key, 0) + wanted.get(key, 0) for key in left)
 
     def _is_shared(self, one: Open) -> bool:
@@ -217,18 +244,19 @@ class Search:
         return self._taken.is_shared(one.device.id) or bool(self._consuming.get(one.device.id))
 
     def _counters_left(self, pool: Pool) -> Counters:
+        """Below zero where devices that are taken draw more than there is: then nothing that draws is given."""
         left = self._left.get(pool.id)
         if left is None:
             left = self._left[pool.id] = dict(pool.counters)
             for device in pool.devices:
                 if self._taken.is_held(device.id) or self._taken.is_shared(device.id):
-                    for key, amount in drawn(device.device).items():
+                    for key, amount in device.draws.items():
                         left[key] -= amount
         return left
 
     def _take(self, claim: int, wanted: Wanted, one: Open) -> None:
         device = one.device
-        draws = bool(device.device.consumes_counters) and not self._is_shared(one)
+        draws = bool(device.draws) and not self._is_shared(one)
         consumed = wanted.consumes(device) or NOTHING
         if device.device.allow_multiple_allocations:
             self._consuming.setdefault(device.id, []).append(consumed)
@@ -249,10 +277,10 @@ class Search:
             self._consuming[device.id].pop()
         else:
             self._choosing[device.id].pop()
-        if device.device.consumes_counters and not self._is_shared(one):
+        if device.draws and not self._is_shared(one):
             self._draw(one, -1)
 
     def _draw(self, one: Open, sign: int) -> None:
         used = self._drawn.setdefault(one.pool.id, {})
-        for key, amount in drawn(one.device.device).items():
+        for key, amount in one.device.draws.items():
             used[key] = used.get(key, 0) + sign * amount

@@ -11,12 +11,14 @@ Not done: NodeResourcesFit counts extended resources of device classes
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.device_objects import ResourceClaim, ResourceSlice
+from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
@@ -34,14 +36,10 @@ from policyengine.plugins.devices.allocation import allocation_result
 from policyengine.plugins.devices.binding_conditions import TIMEOUT, is_unavailable
 from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan
 from policyengine.plugins.devices.claim_state import (
-    CANNOT_ALLOCATE,
     CLAIM,
     CLASS,
-    INVALID_POOLS,
-    NO_SEARCH,
     SLICE,
     ClaimsState,
-    Devices,
     claim_names,
     claims_state,
     find_claims,
@@ -50,12 +48,17 @@ from policyengine.plugins.devices.claim_state import (
 )
 from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
+from policyengine.plugins.devices.device_search import LOOKS_A_SECOND
+from policyengine.plugins.devices.outcomes import Devices, Verdict
 from policyengine.plugins.event_hints import on
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-_NOT_AVAILABLE: Final = "resourceclaim not available on the node"
-_PROBLEMS: Final = (CANNOT_ALLOCATE, INVALID_POOLS, _NOT_AVAILABLE)
-_ERROR: Final = len(_PROBLEMS) + 1
+_NOTHING: Final = Refusal(_UNRESOLVABLE, ("cannot allocate all claims",))
+_INVALID_POOLS: Final = Refusal(_UNRESOLVABLE, ("invalid resource pools were encountered",))
+_NOT_AVAILABLE: Final = 5
+"""The last refusal; those before are numbered as the verdicts of a search."""
+_FILTER_TIMEOUT: Final = 10 * 10**9
+"""Nanoseconds (DynamicResourcesArgs)."""
 NO_CLAIMS: Final = Status(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
 NO_HELP: Final = Status(Code.UNSCHEDULABLE, ("still not schedulable",))
 NOT_ASKED: Final = Status(Code.ERROR, ("not found",))
@@ -85,7 +88,7 @@ class DynamicResources:
         "properties": {
             "filterTimeout": {
                 "type": "string",
-                "description": "no effect: the search is bounded by steps, not by time",
+                "description": "how long a search on one node may take, 10s by default; 0: for ever",
             },
             "bindingTimeout": {
                 "type": "string",
@@ -97,12 +100,13 @@ class DynamicResources:
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
         given = arguments or {}
-        _check_time(given, "filterTimeout", 0, "zero or positive")
+        search_for = _check_time(given, "filterTimeout", 0, "zero or positive")
+        self._most_looks = _most_looks(_FILTER_TIMEOUT if search_for is None else search_for)
         bound_in = _check_time(given, "bindingTimeout", 10**9, "at least 1 second")
         self._binding_timeout = TIMEOUT if bound_in is None else bound_in / 10**9
         self._table: NodeTable | None = None
-        self._made_of: Hashable = None
-        self._devices = Devices(Pools(()), Taken())
+        self._made_of: tuple[int, int] = (0, 0)
+        self._devices: Devices | None = None
         self._pending: PendingClaims | None = None
         self._last: tuple[Hashable, ClaimsState | Status] | None = None
 
@@ -135,24 +139,23 @@ class DynamicResources:
         """Nodes without devices for all claims, or out of reach of an allocated one, are refused."""
         claims: ClaimsState = state
         nodes = snapshot.nodes
-        refused = np.zeros(len(rows), dtype=np.int16)
-        if claims.unavailable:
-            refused[:] = _PROBLEMS.index(_NOT_AVAILABLE) + 1
+        refused = np.full(len(rows), _NOT_AVAILABLE if claims.unavailable else 0, dtype=np.int16)
         for selector in claims.available_on:
-            refused[~selector.mask(nodes, rows)] = _PROBLEMS.index(_NOT_AVAILABLE) + 1
+            refused[~selector.mask(nodes, rows)] = _NOT_AVAILABLE
         if claims.wanted:
-            for place, row in enumerate(rows.tolist()):
-                outcome = claims.outcome(nodes.objects[row])
-                if outcome.is_error:
-                    refused[place] = _ERROR
-                elif outcome.problem:
-                    refused[place] = _PROBLEMS.index(outcome.problem) + 1
+            on, objects = claims.outcomes.on, nodes.objects
+            searched = np.array([on(objects[row]).verdict for row in rows.tolist()], dtype=np.int16)
+            refused = np.where(searched, searched, refused)
+
+        def too_long_at(rows: Rows) -> list[str]:
+            return [_too_long(nodes.names[row]) for row in rows.tolist()]
 
         def wrong_at(rows: Rows) -> list[str]:
-            return [claims.outcome(nodes.objects[row]).problem for row in rows.tolist()]
+            return [_mistake(claims, nodes.objects[row]) for row in rows.tolist()]
 
-        problems = tuple(Refusal(_UNRESOLVABLE, (text,)) for text in _PROBLEMS)
-        return Verdicts(refused, (*problems, Refusal(Code.ERROR, render=wrong_at)))
+        errors = Refusal(Code.ERROR, render=too_long_at), Refusal(Code.ERROR, render=wrong_at)
+        elsewhere = Refusal(_UNRESOLVABLE, ("resourceclaim not available on the node",))
+        return Verdicts(refused, (_NOTHING, _INVALID_POOLS, *errors, elsewhere))
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped unless a request has alternatives."""
@@ -178,13 +181,15 @@ class DynamicResources:
         found = self._state(pod, snapshot)
         if isinstance(found, Status):
             return SUCCESS if found.is_skip else found
-        outcome = found.outcome(snapshot.nodes.objects[snapshot.nodes.row_of[node_name]]) if found.wanted else NO_SEARCH
-        if outcome.problem:
-            return Status(Code.ERROR if outcome.is_error else _UNRESOLVABLE, (outcome.problem,))
         try:
+            given = (
+                found.outcomes.given(snapshot.nodes.objects[snapshot.nodes.row_of[node_name]]) if found.wanted else []
+            )
+            if isinstance(given, Verdict):
+                return Status(Code.ERROR, ("claim allocation not found for node",))
             allocations = {
-                wanted.claim.metadata.key: allocation_result(wanted.claim, given, node_name)
-                for wanted, given in zip(found.wanted, outcome.given, strict=True)
+                wanted.claim.metadata.key: allocation_result(wanted.claim, devices, node_name)
+                for wanted, devices in zip(found.wanted, given, strict=True)
             }
         except AllocationError as error:
             return Status(Code.ERROR, (str(error),))
@@ -245,19 +250,43 @@ class DynamicResources:
     def _state(self, pod: PodInfo, snapshot: Snapshot) -> ClaimsState | Status:
         """What follows from the pod and the objects; the last one is kept, since Filter, Score and Reserve ask."""
         if snapshot.nodes is not self._table:
-            self._table, self._made_of, self._last = snapshot.nodes, None, None
+            self._table, self._devices, self._last = snapshot.nodes, None, None
         key = (self.signature(pod), self.situation(pod, snapshot), *(snapshot.version(kind) for kind in self.kinds))
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        made_of = (snapshot.version(SLICE), snapshot.version(CLASS))
-        if self._made_of != made_of:
-            self._made_of = made_of
-            pools = Pools(snapshot.objects(ResourceSlice).values(), self._devices.pools)
-            self._devices = Devices(pools, self._devices.taken)
-        self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims)
-        state = claims_state(pod, snapshot, self._devices, self._binding_timeout)
+        state = claims_state(pod, snapshot, self._devices_now(snapshot), self._binding_timeout)
         self._last = (key, state)
         return state
+
+    def _devices_now(self, snapshot: Snapshot) -> Devices:
+        if self._devices is None:
+            self._devices = Devices(Pools(snapshot.device_slices), Taken(), self._most_looks)
+        made_of = (snapshot.version(SLICE), snapshot.version(CLASS))
+        if self._made_of[0] != made_of[0]:
+            self._devices.slices_changed()
+        if self._made_of[1] != made_of[1]:
+            self._devices.classes_changed()
+        self._made_of = made_of
+        self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims)
+        return self._devices
+
+
+def _most_looks(timeout: int) -> float:
+    """How far a search may go that may last so many nanoseconds; 0 means for ever."""
+    return max(1, timeout * LOOKS_A_SECOND // 10**9) if timeout else inf
+
+
+def _too_long(node: str) -> str:
+    return f"node {node}: timed out trying to allocate devices"
+
+
+def _mistake(claims: ClaimsState, node: Node) -> str:
+    """What is wrong with a claim, a class or a slice, as the search finds it on the node."""
+    try:
+        claims.outcomes.given(node)
+    except AllocationError as error:
+        return str(error)
+    return ""
 
 
 def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:

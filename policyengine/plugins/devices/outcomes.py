@@ -1,0 +1,166 @@
+"""What the search for devices comes to on each node, kept for as long as nothing that it depends on changes.
+
+Of two kinds of nodes:
+1. Those whose slices are all their own, each alone in its pool, and without counters. Nodes whose slices look alike,
+   with the same devices taken, share what was found. It holds when slices come and go, for it says how devices look.
+2. Others. What was found for the same slices holds until one of their pools is drawn on, or any slice changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+from typing import Final
+
+import msgspec
+
+from policyengine.cluster.node_objects import Node
+from policyengine.enum_members import direct_members
+from policyengine.plugins.devices.device_pools import Pools, Taken
+from policyengine.plugins.devices.device_request import AllocationError, WantedClaim
+from policyengine.plugins.devices.device_search import Given, Search, SearchTooLong
+
+MOST_KEPT: Final = 256
+"""Different things asked for whose outcomes are kept."""
+MOST_LOOKS_KEPT: Final = 1 << 14
+"""Different looks of nodes whose outcomes are kept for one thing asked for."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@direct_members
+class Verdict(IntEnum):
+    """How a search ended."""
+
+    FOUND = 0
+    NOTHING = 1
+    """Not all claims can be allocated."""
+    INVALID_POOLS = 2
+    """As NOTHING, and a pool contradicts itself."""
+    TOO_LONG = 3
+    FAILED = 4
+    """A claim, a class or a slice is wrong."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a search came to. `ways`: per claim, which ways to satisfy its requests were taken."""
+
+    verdict: Verdict
+    ways: tuple[frozenset[str], ...] = ()
+
+
+_Alike = dict[tuple[str, ...], dict[tuple[int, ...], Outcome]]
+"""Attributes that the outcome depends on -> how the slices look in these -> the outcome."""
+
+
+class _Found:
+    """The outcomes for what was asked for."""
+
+    def __init__(self) -> None:
+        self.alike: dict[Hashable, _Alike] = {}
+        self.exact: dict[tuple[int, ...], tuple[int, Outcome]] = {}
+        """What a node reaches (`Pools.situation`) -> what its pools' versions summed up to, and the outcome then."""
+        self.kept = 0
+
+    def put(self, key: Hashable, names: tuple[str, ...], looks: tuple[int, ...], outcome: Outcome) -> None:
+        """For nodes that look so."""
+        if self.kept >= MOST_LOOKS_KEPT:
+            self.alike.clear()
+            self.kept = 0
+        self.alike.setdefault(key, {}).setdefault(names, {})[looks] = outcome
+        self.kept += 1
+
+
+class Devices:
+    """The pools, what is taken of them, and the outcomes found so far, by what was asked for."""
+
+    def __init__(self, pools: Pools, taken: Taken, most_looks: float = inf) -> None:
+        self.pools = pools
+        self.taken = taken
+        self._most_looks = most_looks
+        self._found: dict[bytes, _Found] = {}
+
+    def slices_changed(self) -> None:
+        """A slice came, changed or went."""
+        self.pools.forget()
+        for found in self._found.values():
+            found.exact.clear()
+
+    def classes_changed(self) -> None:
+        """A class came, changed or went."""
+        self._found.clear()
+
+    def asked(self, wanted: Sequence[WantedClaim]) -> Outcomes:
+        """The outcomes for these claims. Pods whose claims ask for the same share them."""
+        key = _encode([(one.claim.spec.devices.requests, one.claim.spec.devices.constraints) for one in wanted])
+        if key not in self._found and len(self._found) >= MOST_KEPT:
+            self._found.clear()
+        return Outcomes(self, wanted, self._found.setdefault(key, _Found()))
+
+    def search(self, wanted: Sequence[WantedClaim], node: Node, read: set[str]) -> list[list[Given]] | Verdict:
+        """Per claim the devices that it gets on the node, or why it gets none. Adds to `read` the attributes whose
+        values that depends on.
+
+        Raises:
+            AllocationError: a claim, a class or a slice is wrong.
+        """
+        pools = self.pools.pools_of(self.pools.slices_of(node))
+        try:
+            search = Search(wanted, pools, node, self.taken, read, self._most_looks)
+            if search.run():
+                return search.given
+        except SearchTooLong:
+            return Verdict.TOO_LONG
+        return Verdict.INVALID_POOLS if any(pool.invalid for pool in pools) else Verdict.NOTHING
+
+
+class Outcomes:
+    """The outcomes for a pod's claims, node by node."""
+
+    def __init__(self, devices: Devices, wanted: Sequence[WantedClaim], found: _Found) -> None:
+        self._devices = devices
+        self._wanted = wanted
+        self._found = found
+
+    def on(self, node: Node) -> Outcome:
+        """What the search comes to on the node."""
+        pools, taken = self._devices.pools, self._devices.taken
+        alike = pools.alike(node)
+        if alike is None:
+            slices = pools.slices_of(node)
+            situation = pools.situation(node, slices)
+            version = sum(taken.version(one.pool) for one in slices)
+            known = self._found.exact.get(situation)
+            if known is None or known[0] != version:
+                known = self._found.exact[situation] = (version, self._search(node, set()))
+            return known[1]
+        key = tuple([(one.shape, taken.of_slice(one)) for one in alike])
+        for names, outcomes in self._found.alike.get(key, {}).items():
+            outcome = outcomes.get(tuple([one.look(names) for one in alike]))
+            if outcome is not None:
+                return outcome
+        read: set[str] = set()
+        outcome = self._search(node, read)
+        names = tuple(sorted(read))
+        self._found.put(key, names, tuple([one.look(names) for one in alike]), outcome)
+        return outcome
+
+    def given(self, node: Node) -> list[list[Given]] | Verdict:
+        """Per claim the devices that it gets on the node, or why it gets none. Searches anew.
+
+        Raises:
+            AllocationError: a claim, a class or a slice is wrong.
+        """
+        return self._devices.search(self._wanted, node, set())
+
+    def _search(self, node: Node, read: set[str]) -> Outcome:
+        try:
+            found = self._devices.search(self._wanted, node, read)
+        except AllocationError:
+            return Outcome(Verdict.FAILED)
+        if isinstance(found, Verdict):
+            return Outcome(found)
+        return Outcome(Verdict.FOUND, tuple([frozenset([one.wanted.name for one in given]) for given in found]))
