@@ -88,7 +88,7 @@ class DynamicResources:
         "properties": {
             "filterTimeout": {
                 "type": "string",
-                "description": "how long a search on one node may take, 10s by default; 0: for ever",
+                "description": "how long the search on one node may take, 10s by default; 0 for ever",
             },
             "bindingTimeout": {
                 "type": "string",
