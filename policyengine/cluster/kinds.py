@@ -65,6 +65,8 @@ class Kind(Generic[T]):
     is_optional: bool = False
     """Whether a server may not serve the kind: then there are no such objects, until it does."""
     is_namespaced: bool = True
+    older: tuple[Kind[Any], ...] = ()
+    """The kind in older versions of its group, the newest first, for servers that do not serve this one."""
 
     @property
     def plural(self) -> str:

@@ -94,7 +94,7 @@ async def _decoded(
     """The objects of a kind, page by page. Raises `ApiError`, `ConnectionFailed`."""
     async for raw in client.list_all(kind, namespace, labels):
         try:
-            yield decode(kind.type, raw)
+            yield decode(client.served(kind).type, raw)
         except ObjectError as error:
             left_out.append(f"{error}; it is left out")
 

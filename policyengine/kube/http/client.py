@@ -20,6 +20,7 @@ Rules of a transport:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import msgspec
@@ -179,11 +180,16 @@ class Client:
         self.limiter = limiter
         self._transport = transport
         self._request_timeout = request_timeout
+        self._served: dict[Kind[Any], Kind[Any]] = {}
 
     async def throttle(self) -> None:
         """Wait for a token, if requests are limited."""
         if self.limiter is not None:
             await self.limiter.take()
+
+    def served(self, resource: Kind[Any]) -> Kind[Any]:
+        """The kind in the newest version that the last list found served; before any list, the newest there is."""
+        return self._served.get(resource, resource)
 
     async def list_page(
         self,
@@ -194,18 +200,34 @@ class Client:
         limit: int = 0,
         field_selector: str = "",
     ) -> Page:
-        """One page of a consistent list; `field_selector`: in place of the kind's own."""
+        """One page of a consistent list, in the newest version that the server serves (`served`); `field_selector`: in
+        place of the kind's own."""
         query = _selectors(resource, label_selector) | {"limit": str(limit or resource.page)}
         if field_selector:
             query["fieldSelector"] = field_selector
         if continue_:
             query["continue"] = continue_
-        await self.throttle()
-        body = await self.call("GET", resource.path(namespace), query=query)
+        body = await self._list(resource, namespace, query)
         try:
             return _decode_page(body)
         except msgspec.MsgspecError as error:
             raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
+
+    async def _list(self, resource: Kind[Any], namespace: str, query: Mapping[str, str]) -> bytes:
+        """What is served is found by asking: a version may be served without the kind, and a list costs no right
+        besides. The version that answered last goes first."""
+        last = self.served(resource)
+        others = [one for one in (resource, *resource.older) if one is not last]
+        while True:
+            await self.throttle()
+            try:
+                body = await self.call("GET", last.path(namespace), query=query)
+                self._served[resource] = last
+                return body
+            except ApiError as error:
+                if error.status != HTTPStatus.NOT_FOUND or not others:
+                    raise
+                last = others.pop(0)
 
     async def list_all(
         self, resource: Kind[Any], namespace: str = "", label_selector: str = ""
@@ -231,7 +253,7 @@ class Client:
             "timeoutSeconds": str(seconds),
         }
         await self.throttle()
-        response = await self._transport.request("GET", resource.path(namespace), query=query)
+        response = await self._transport.request("GET", self.served(resource).path(namespace), query=query)
         if response.status != 200:
             raise await _error(response)
         return response

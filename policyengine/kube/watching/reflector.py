@@ -7,7 +7,8 @@ the next one resumes from the last version seen.
 What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
 2. A line that cannot be read ends the request; nothing of it is applied (`Store`).
-3. A kind that is optional and not served (404) has no objects; the server is asked again after a while. Where the
+3. A kind that is optional and not served (404), in none of its versions, has no objects; the server is asked again
+   after a while. Where the version that is watched is served no more, a list finds another (`Client.served`). Where the
    caller says so (`on_absent`), it is asked as seldom if it refuses the list (403): what is known stays, as nobody
    said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
@@ -202,6 +203,8 @@ class Reflector(Generic[T]):
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
                 if self._is_absent(error):
+                    if self.resource.older:
+                        raise _Expired("its version of the API is served no more") from error
                     raise
                 if isinstance(error, ConnectionFailed) and not error.sent:
                     await self._pause(error, "watch")
@@ -244,6 +247,7 @@ class Reflector(Generic[T]):
                 raise _Expired("the list took longer than the server keeps its versions") from error
             raise
         self.failing_since, self._absent = None, 0
+        self.store.read_as(self._client.served(self.resource).type)
         return page
 
     def _end_with_generation(self) -> None:

@@ -160,8 +160,15 @@ class Store(Generic[T]):
             was = "was seen" if known[0] == meta.uid else "was gone"
             raise WentBack(f"`{meta.namespace}/{meta.name}` is listed at version {version}, and {was} at {seen}")
 
+    def read_as(self, form: type[T]) -> None:
+        """The server tells of the kind in the version that `form` reads: an object is news in another one, whichever
+        resourceVersion was known."""
+        if form is not self._type:
+            self._type = form
+            self.believe_anything()
+
     def believe_anything(self) -> None:
-        """The server has gone back: no version counts as seen, and no deletion."""
+        """The server has gone back, or tells of another version of the API: no version counts as seen, no deletion."""
         self.version, self.since, self.anew = "", 0, True
         self._seen = {key: (uid, 0) for key, (uid, _) in self._seen.items()}
         self._deleted.clear()

@@ -243,7 +243,7 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
     given = patch.patch.get("metadata")
     metadata = dict(given) if isinstance(given, dict) else {}
     metadata |= {"uid": patch.uid, "resourceVersion": patch.resource_version}
-    path = BY_KIND[patch.kind].path(patch.namespace, patch.name, patch.subresource)
+    path = client.served(BY_KIND[patch.kind]).path(patch.namespace, patch.name, patch.subresource)
     try:
         answer = await client.call("PATCH", path, {**patch.patch, "metadata": metadata})
         return ObjectPatched(asked, identity(answer).resource_version)

@@ -21,6 +21,7 @@ class Follower:
         self.resource = resource
         self.problems: list[str] = []
         self.seen: list[str] = []
+        self.forms: list[type] = []
         self.store: dict[str, str] = {}
         self.reflector: Reflector[ConfigMap]
 
@@ -41,6 +42,7 @@ class Follower:
             del self.store[change.name]
         else:
             assert isinstance(change, Observed)
+            self.forms.append(type(change.object))
             name, version = change.object.metadata.name, change.object.data["v"]
             self.seen.append(f"{name}@{version}")
             self.store[name] = version

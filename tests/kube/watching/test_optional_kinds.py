@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.watching.reflector import ABSENT_FOR
 from tests.kube.scripted_server import config_map, failure, listed, watched
 from tests.kube.watching import follower
@@ -29,3 +30,44 @@ def test_it_is_asked_for_again_and_found_when_it_is_served() -> None:
 
 def test_when_it_is_served_no_more_its_objects_are_gone() -> None:
     assert follow(ABSENT_FOR / 2, listed(5, config_map("a", 3)), ABSENT, ABSENT).seen == ["a@3", "-a"]
+
+
+class OlderForm(ConfigMap, frozen=True):
+    """The kind's form in its older version."""
+
+
+OLD = replace(CONFIG_MAPS, group_path="/apis/example.com/v1alpha1", type=OlderForm)
+NEW = replace(CONFIG_MAPS, group_path="/apis/example.com/v1beta1", is_optional=True, older=(OLD,))
+
+
+def in_versions(*script: Any, seconds: float = ABSENT_FOR / 2) -> follower.Follower:
+    return follower.follow(*script, seconds=seconds, resource=NEW)
+
+
+def test_a_kind_is_listed_and_watched_in_the_newest_version_that_is_served() -> None:
+    got = in_versions(ABSENT, listed(5, config_map("a", 3)), watched())
+    assert got.seen == ["a@3"]
+    assert [one.path for one in got.server.asked] == [NEW.path(), OLD.path(), OLD.path(), OLD.path()]
+
+
+def test_the_newest_version_is_all_that_a_server_is_asked_for_that_serves_it() -> None:
+    got = in_versions(listed(5, config_map("a", 3)), watched())
+    assert {one.path for one in got.server.asked} == {NEW.path()}
+
+
+def test_a_kind_that_is_served_in_no_version_has_no_objects_and_is_asked_for_again_in_each() -> None:
+    got = in_versions(ABSENT, ABSENT, ABSENT, listed(5, config_map("a", 3)), watched(), seconds=ABSENT_FOR * 1.5)
+    assert got.seen == ["a@3"]
+    assert [one.path for one in got.server.asked][:4] == [NEW.path(), OLD.path()] * 2
+
+
+def test_after_an_upgrade_every_object_is_told_in_its_newer_form_and_none_is_gone_meanwhile() -> None:
+    before = listed(5, config_map("a", 3))
+    got = in_versions(ABSENT, before, ABSENT, ABSENT, listed(6, config_map("a", 3)), watched())
+    assert (got.seen, got.forms) == (["a@3", "a@3"], [OlderForm, ConfigMap])
+    assert got.server.asked[-1].path == NEW.path()
+
+
+def test_a_refusal_is_no_reason_to_ask_for_another_version() -> None:
+    got = in_versions(failure(403, "Forbidden"))
+    assert [one.path for one in got.server.asked[:2]] == [NEW.path()] * 2 and got.problems
