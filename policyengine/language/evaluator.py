@@ -62,9 +62,6 @@ ABSENT: Any = object()
 class Names:
     """What the names in an expression mean. Here free names have the evaluation's values, and nothing else is known."""
 
-    functions: Mapping[str, Implementation] = {}
-    """Implementations that replace those of the function table."""
-
     def closure(self, expr: ir.Expr) -> Closure:
         """The closure of an expression or of a part of one."""
         return _FORMS[expr.__class__](expr, self)
@@ -222,8 +219,7 @@ def _defaulted(whole: bool, first: Closure, second: Closure, function: Implement
 def _function(expr: ir.Call, names: Names) -> Implementation:
     if expr.type == DYN:
         return partial(_dispatched, expr)
-    own = names.functions.get(expr.function)
-    return own or _of_types(expr.function, tuple([arg.type for arg in expr.args]), expr.type.kind is Kind.OPTIONAL)
+    return _of_types(expr.function, tuple([arg.type for arg in expr.args]), expr.type.kind is Kind.OPTIONAL)
 
 
 @lru_cache(maxsize=4096)

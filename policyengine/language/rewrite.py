@@ -76,7 +76,7 @@ def simplified(expr: ir.Expr) -> ir.Expr:
 
 def _folded(expr: ir.Call) -> ir.Expr:
     row = FUNCTIONS.get(expr.function)
-    if row is None or not row.folds or expr.type.kind not in _FOLDED:
+    if row is None or expr.type.kind not in _FOLDED:
         return expr
     if not all(isinstance(arg, ir.Const) for arg in expr.args):
         return expr

@@ -39,10 +39,6 @@ def test_what_reads_no_node_comes_first_and_what_is_expensive_last() -> None:
     assert [getattr(part, "function", "") for part in expr.operands] == ["_>_", "_>_", "matches"]
 
 
-def test_a_kernel_of_the_columns_is_not_folded() -> None:
-    assert isinstance(let("exp(1.0)"), ir.Call)
-
-
 def test_rewriting_again_changes_nothing() -> None:
     for source, _ in FOLDED:
         assert simplified(let(source)) == let(source)

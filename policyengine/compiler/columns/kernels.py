@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine import elementary
 from policyengine.compiler.columns import arithmetic_kernels as arithmetic
 from policyengine.compiler.columns import logic_kernels as logic
 from policyengine.compiler.columns.arithmetic_kernels import Kernel
@@ -153,23 +153,6 @@ def _flat(kernel: Kernel) -> Chooser:
     return choose
 
 
-_NUMPY: Mapping[str, Callable[..., Any]] = {"ln": np.log, "exp": np.exp, "pow": np.float_power}
-"""Functions whose last bit is the platform's. Not `np.power`: its answer for one exponent of all rows differs from that
-for an exponent a row."""
-
-
-def _scalar_form(compute: Callable[..., Any]) -> Callable[..., float]:
-    def scalar(*values: float) -> float:
-        with np.errstate(all="ignore"):
-            return float(compute(*map(np.array, values)))
-
-    return scalar
-
-
-SCALAR_KERNELS: Mapping[str, Callable[..., float]] = {name: _scalar_form(compute) for name, compute in _NUMPY.items()}
-"""What policies call for single values: libm may differ from numpy in the last bit, and a value must not depend on
-whether it is computed for one node or for all of them at once."""
-
 KERNELS: Mapping[str, Chooser] = {
     "_+_": _whole_or_double(arithmetic.add, arithmetic.double_kernel(np.add)),
     "_-_": _whole_or_double(arithmetic.subtract, arithmetic.double_kernel(np.subtract)),
@@ -196,7 +179,9 @@ KERNELS: Mapping[str, Chooser] = {
     "orValue": _flat(logic.or_value),
     "or": _flat(logic.or_optional),
     "sqrt": _always(arithmetic.double_kernel(np.sqrt)),
-    **{name: _always(arithmetic.double_kernel(compute)) for name, compute in _NUMPY.items()},
+    "ln": _always(arithmetic.elementary(elementary.ln)),
+    "exp": _always(arithmetic.elementary(elementary.exp)),
+    "pow": _always(arithmetic.elementary(elementary.power)),
     "betaCdf": _always(arithmetic.beta_share),
     # Of the node's name `lower.vector` has a kernel; of other names it is rare.
     "random": _by_value,

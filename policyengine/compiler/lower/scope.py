@@ -13,7 +13,6 @@ import numpy as np
 
 from policyengine.compiler.columns.column import Column, Failed, attempt, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame, PodFrame, Scalar, Vector
-from policyengine.compiler.columns.kernels import SCALAR_KERNELS
 from policyengine.compiler.columns.object_fields import entry, field_getter, scalar_binding
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.lower.lets import Lets, in_order
@@ -137,7 +136,6 @@ class Scope(Names):
     """What the rows of a frame are, and a let -> how it is evaluated there."""
     of_cluster: Hoists = field(default_factory=Hoists, repr=False, compare=False)
     """The parts of aggregates over all nodes or pods, which all are evaluated in the decision's own frame."""
-    functions = SCALAR_KERNELS
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
         """The same scope, with other holes."""

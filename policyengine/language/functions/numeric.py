@@ -1,7 +1,6 @@
 """Functions of numbers: `ratio clamp min max abs floor ceil round sqrt ln exp pow`, list aggregates.
 
-`min` and `max` answer the first of equal values. `ln`, `exp` and `pow` are libm's here; the compiler replaces them with
-the scalar forms of its kernels (`evaluator.Names.functions`), so that a scalar never differs from a column in a bit.
+`min` and `max` answer the first of equal values. `ln`, `exp` and `pow` are `elementary`'s.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from policyengine import elementary
 from policyengine.language.functions import bounds
 from policyengine.language.functions.arithmetic import in_range, whole
 from policyengine.language.functions.bounds import (
@@ -64,35 +64,9 @@ def half_away(value: float) -> float:
     return math.trunc(value) + math.copysign(1.0, value)
 
 
-def _real(compute: Callable[..., float]) -> Callable[..., float]:
-    """A function of libm that answers NaN outside its domain and an infinity beyond the doubles, as IEEE has it."""
-
-    def kernel(*values: float) -> float:
-        try:
-            return compute(*values)
-        except ValueError:
-            return math.nan
-        except OverflowError:
-            return math.inf
-
-    return kernel
-
-
-def _log(value: float) -> float:
-    return -math.inf if value == 0 else math.log(value)
-
-
-def _pow(base: float, exponent: float) -> float:
-    """As IEEE 754's pow: an odd whole power of a negative base overflows to minus infinity."""
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
-    except ValueError:
-        if base != 0:
-            return math.nan
-        negative = math.copysign(1.0, base) < 0 and exponent % 2 == 1
-        return -math.inf if negative else math.inf
+def root(value: float) -> float:
+    """The square root; NaN of what is negative."""
+    return math.sqrt(value) if value >= 0 else math.nan
 
 
 def total(values: Sequence[float]) -> float:
@@ -136,11 +110,9 @@ def _averages(compute: Callable[[Sequence[float]], float]) -> Signatures:
     }
 
 
-def _of_double(
-    name: str, doc: str, compute: Callable[..., float], limits: Bounds, *, arguments: int = 1, folds: bool = True
-) -> Function:
+def _of_double(name: str, doc: str, compute: Callable[..., float], limits: Bounds, *, arguments: int = 1) -> Function:
     overloads = {f"{', '.join(['double'] * arguments)} -> double": compute}
-    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("root"), mutants=[], folds=folds)
+    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("root"), mutants=[])
 
 
 def _to_int(name: str, doc: str, compute: Callable[[float], float], limits: Bounds, mutants: Sequence[str]) -> Function:
@@ -218,8 +190,8 @@ FUNCTIONS: tuple[Function, ...] = (
         of_numbers(lambda a: Interval(bounds.floor(a.low), bounds.ceil(a.high))),
         [],
     ),
-    _of_double("sqrt", "the square root", _real(math.sqrt), of_numbers(bounds.root)),
-    _of_double("ln", "the natural logarithm", _real(_log), of_numbers(bounds.logarithm), folds=False),
-    _of_double("exp", "e to the power", _real(math.exp), of_numbers(bounds.exponential), folds=False),
-    _of_double("pow", "a to the power b", _pow, ANY_NUMBER, arguments=2, folds=False),
+    _of_double("sqrt", "the square root", root, of_numbers(bounds.root)),
+    _of_double("ln", "the natural logarithm", elementary.ln, of_numbers(bounds.logarithm)),
+    _of_double("exp", "e to the power", elementary.exp, of_numbers(bounds.exponential)),
+    _of_double("pow", "a to the power b", elementary.power, ANY_NUMBER, arguments=2),
 )

@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
+from policyengine.elementary import ONE_VALUE, Lanes, exp, ln, ln_gamma, ln_of_rest
 from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT, of_numbers
 from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError
@@ -50,31 +51,16 @@ def random(uid: str, node: str, rule: str, stream: str) -> float:
 
 
 # --- the regularised incomplete beta function -------------------------------------------------------------
-# By its continued fraction (DLMF 8.17.22, modified Lentz's method). One algorithm serves single values and columns:
-# everything but `+ - * /` and comparisons comes from `Lanes`. So both make the same steps and answer the same bits.
-# A lane keeps its value once its fraction has converged.
+# By its continued fraction (DLMF 8.17.22, modified Lentz's method). One algorithm serves single values and columns, as
+# in `elementary`. A lane keeps its value once its fraction has converged.
 
 _TINY = 1e-300
 _PRECISION = 3e-16
 _MOST_STEPS = 10_000
 _LEAST_SHAPE, _GREATEST_SHAPE = 1e-300, 1e300
-"""Shapes beyond these count as these: `lgamma` and the fraction are doubles for all between them."""
+"""Shapes beyond these count as these: `ln_gamma` and the fraction are doubles for all between them."""
 _GREATEST_EXPONENT = 700.0
 """Its `exp` is a double; no exponent is as large but by rounding, where shapes are very large."""
-
-
-class Lanes(NamedTuple):
-    """How many values are worked on at once: one float here, an array of them in the compiler."""
-
-    choose: Callable[[Any, Any, Any], Any]
-    """`numpy.where`: (which, value where it holds, value where not)."""
-    all: Callable[[Any], bool]
-    """`numpy.all`."""
-    each: Callable[[Callable[[float], float], Any], Any]
-    """A function of `math` on each value. Its domain is every double that `beta_cdf` gives it."""
-
-
-ONE_VALUE = Lanes(lambda which, then, otherwise: then if which else otherwise, bool, lambda compute, x: compute(x))
 
 
 def beta_cdf(x: Any, a: Any, b: Any, lanes: Lanes = ONE_VALUE) -> Any:
@@ -104,15 +90,10 @@ def _shape(inside: Any, shape: Any, choose: Callable[[Any, Any, Any], Any]) -> A
 
 
 def _below_mean(x: Any, a: Any, b: Any, lanes: Lanes) -> Any:
-    choose, each = lanes.choose, lanes.each
-    front = each(math.lgamma, a + b) - each(math.lgamma, a) - each(math.lgamma, b)
-    front = front + a * each(math.log, x) + b * each(_log1p_of_opposite, x)
-    front = choose(front < _GREATEST_EXPONENT, front, _GREATEST_EXPONENT)
-    return each(math.exp, front) / (a * _fraction(x, a, b, lanes))
-
-
-def _log1p_of_opposite(x: float) -> float:
-    return math.log1p(-x)
+    front = ln_gamma(a + b, lanes) - ln_gamma(a, lanes) - ln_gamma(b, lanes)
+    front = front + a * ln(x, lanes) + b * ln_of_rest(x, lanes)
+    front = lanes.choose(front < _GREATEST_EXPONENT, front, _GREATEST_EXPONENT)
+    return exp(front, lanes) / (a * _fraction(x, a, b, lanes))
 
 
 def _fraction(x: Any, a: Any, b: Any, lanes: Lanes) -> Any:
@@ -174,6 +155,5 @@ FUNCTIONS: tuple[Function, ...] = (
         bounds=of_numbers(lambda x, a, b: UNIT._replace(nan=a.may_be_infinite or b.may_be_infinite)),
         cost=Cost("curve", 100),
         mutants=[],
-        folds=False,
     ),
 )

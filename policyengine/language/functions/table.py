@@ -89,8 +89,6 @@ class Function(Struct, frozen=True):
     """The functions that a mutant of a policy calls in its place."""
     literals: frozenset[int] = frozenset()
     """The arguments that must be literals in a policy."""
-    folds: bool = True
-    """Whether a call of constants is folded; not where the last bit is the column kernel's."""
 
     @property
     def is_dynamic(self) -> bool:
@@ -109,7 +107,6 @@ def function(
     cost: Cost,
     mutants: Sequence[str],
     literals: Sequence[int] = (),
-    folds: bool = True,
 ) -> Function:
     """A row of the table; `dynamic` are the overloads for `policyengine.evaluate` only."""
     found = [
@@ -118,7 +115,7 @@ def function(
         for text, implementation in signatures.items()
         for parameters, result in signature(text)
     ]
-    return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals), folds)
+    return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals))
 
 
 def signature(text: str) -> Iterator[tuple[tuple[Type, ...], Type]]:

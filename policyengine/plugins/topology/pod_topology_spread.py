@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from math import log
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
+from policyengine.elementary import ln
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -163,7 +163,7 @@ class PodTopologySpread:
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
         lacking = spread.lacking(raw)
         counted = raw if lacking is None else raw[~lacking]
-        weights = tuple(log(spread.domain_count(place, counted) + 2) for place in range(len(spread.constraints)))
+        weights = tuple(ln(spread.domain_count(place, counted) + 2.0) for place in range(len(spread.constraints)))
         sums = spread.sums(counted, weights)
         most, least = (int(sums.max()), int(sums.min())) if len(sums) else (0, 0)
         scaled: Scores = (

@@ -13,7 +13,6 @@ from msgspec import structs
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.columns.kernels import SCALAR_KERNELS
 from policyengine.compiler.columns.object_fields import _BY_OBJECT, scalar_binding
 from policyengine.compiler.columns.row_columns import NODE_COLUMNS, pod_binding
 from policyengine.compiler.lower.scope import Scope
@@ -33,8 +32,6 @@ from tests.fuzz.writer import Where
 
 class OneNode(Names):
     """The names of a policy for one node: each node path read from its column."""
-
-    functions = SCALAR_KERNELS
 
     def __init__(self, world: World, pod: PlainPod, row: int) -> None:
         view, info = world.view(), pod.info()
