@@ -1,4 +1,5 @@
-"""The tour of README and docs/explain.md, typed on a sandbox of either kind: what is shown there is what is seen."""
+"""The tour of README and docs/explain.md, typed on a sandbox of either kind, and on a real API server with `deploy/`:
+what is shown there is what is seen."""
 
 from __future__ import annotations
 
@@ -10,46 +11,70 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands.process import ROOT
-from tests.e2e.cluster import process
+from tests.e2e.account import ADMIN
+from tests.e2e.cluster import POLICIES, process
+from tests.e2e.installed import installation
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXPLAIN = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
-HUGE = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}]}
-Shell = Callable[[str], str]
 
 
-@pytest.fixture(scope="module", params=["embedded", "envtest"])
-def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+class Shell:
     """Types a command where the README has its reader stand, in the second terminal; gives what it printed."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, is_installed: bool) -> None:
+        self.folder, self.is_installed = folder, is_installed
+        """`deploy/` reads policies in a namespace of their own, and leaves `default-scheduler` to kube-scheduler."""
+        for name in ("examples", "policies"):
+            (folder / name).symlink_to(ROOT / name)
+        for name, module in (("policyengine", "main"), ("kubectl-policyengine", "kubectl")):
+            script = f"#!{sys.executable}\nfrom policyengine.commands.{module} import main\nmain()\n"
+            (folder / name).write_text(script)
+            (folder / name).chmod(0o755)
+        self._env = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+        self._env["KUBECONFIG"] = str(kubeconfig)
+        self.policies = POLICIES if is_installed else "kube-system"
+
+    def __call__(self, command: str) -> str:
+        command = command.replace("-n kube-system", f"-n {self.policies}")
+        given: Any = {"cwd": self.folder, "env": self._env, "capture_output": True, "text": True, "timeout": 90}
+        done = subprocess.run(["sh", "-c", command], **given)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return str(done.stdout)
+
+    def until(self, command: str, told: str) -> str:
+        """What it printed once that is among it."""
+        for _ in range(100):
+            if told in (said := self(command)):
+                return said
+            time.sleep(0.2)
+        raise AssertionError(said)
+
+
+@pytest.fixture(scope="module", params=["embedded", "envtest", "installed"])
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")
-    if request.param == "envtest" and not os.environ.get("KUBEBUILDER_ASSETS"):
+    if request.param != "embedded" and not os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("$KUBEBUILDER_ASSETS names no real API server")
-    folder = tmp_path_factory.mktemp("tour")
-    for name in ("examples", "policies"):
-        (folder / name).symlink_to(ROOT / name)
-    for name, module in (("policyengine", "main"), ("kubectl-policyengine", "kubectl")):
-        script = f"#!{sys.executable}\nfrom policyengine.commands.{module} import main\nmain()\n"
-        (folder / name).write_text(script)
-        (folder / name).chmod(0o755)
-    env = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    env["KUBECONFIG"] = str(folder / "sandbox.kubeconfig")
-    sandbox = ["sandbox", "--nodes", "3", "--policy", "policies/riya.policy", "--apiserver", request.param]
+    folder, policy = tmp_path_factory.mktemp("tour"), "policies/riya.policy"
+    if request.param == "installed":
+        with installation(folder, f"--policy={policy}", nodes=3):
+            yield Shell(folder, folder / ADMIN, True)
+        return
+    sandbox = ["sandbox", "--nodes", "3", "--policy", policy, "--apiserver", request.param]
     assert " ".join(sandbox[:5]) in README
-
-    def typed(command: str) -> str:
-        done = subprocess.run(["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=90)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    arguments = ("-m", "policyengine.commands.main", *sandbox, "--kubeconfig-out", env["KUBECONFIG"])
+    kubeconfig = folder / "sandbox.kubeconfig"
+    arguments = ("-m", "policyengine.commands.main", *sandbox, "--kubeconfig-out", str(kubeconfig))
     with process(*arguments, until="Ctrl-C ends it"):
-        yield typed
+        yield Shell(folder, kubeconfig, False)
 
 
 def commands(text: str, title: str) -> list[str]:
@@ -62,29 +87,21 @@ def commands(text: str, title: str) -> list[str]:
     ]
 
 
-def until(shell: Shell, command: str, told: str) -> str:
-    for _ in range(100):
-        if told in (said := shell(command)):
-            return said
-        time.sleep(0.2)
-    raise AssertionError(said)
-
-
 def test_the_readmes_tour(shell: Shell) -> None:
     tour = commands(README, "Five minutes with kubectl")
     assert len(tour) >= 9
     for command in tour:
         said = shell(command)
         if "too-few" in command:
-            until(shell, "kubectl describe pod crew-2", "FailedScheduling")
+            shell.until("kubectl describe pod crew-2", "FailedScheduling")
         elif "explain crew-2" in command:
             assert said.startswith("default/crew-2  held; policy riya ")
             assert "\n  gang pod-group: 2 of 3 members exist\n" in said
         elif "enough" in command:
-            until(shell, "kubectl get pods crew-2 -o jsonpath='{.spec.nodeName}'", "node-")
+            shell.until("kubectl get pods crew-2 -o jsonpath='{.spec.nodeName}'", "node-")
         elif "label configmap" in command:
-            until(shell, "kubectl -n kube-system get configmap riya -o yaml", '"state": "accepted"')
-    assert "ConfigMap kube-system/riya" in shell("kubectl policyengine status")
+            shell.until("kubectl -n kube-system get configmap riya -o yaml", '"state": "accepted"')
+    assert f"ConfigMap {shell.policies}/riya" in shell("kubectl policyengine status")
 
 
 def shown(title: str) -> list[tuple[str, str]]:
@@ -100,18 +117,62 @@ def pattern(text: str) -> str:
     made = re.escape(" ".join(text.split()))
     made = re.sub(r"\d{4}\\-[\d\\-]+T[\d:\\.]+Z", r"\\S+", made)
     made = re.sub(r"\\\+\d+\\\.\d+s", r"\\S+", made)
+    made = re.sub(r"\d+\\\.\d\\ s", r"\\S+ s", made)
     made = re.sub(r"\b[0-9a-f]{12}\b", "[0-9a-f]{12}", made)
     return re.sub(r"(\\ )?…", ".*?", re.sub(r"node\\-\d", r"node-\\d", made))
 
 
-def test_what_docs_explain_shows_of_the_running_scheduler(shell: Shell) -> None:
-    shell("kubectl delete pods --all --wait=true; kubectl -n kube-system delete configmap riya --ignore-not-found")
-    shell("kubectl apply -f examples/riya/1-pre-filter/too-few.yaml")
-    shell(f"kubectl run huge --image=i --overrides={shlex.quote(json.dumps({'spec': HUGE}))}")
-    until(shell, "policyengine explain huge", "Insufficient cpu")
-    until(shell, "policyengine explain crew-1", "2 of 3 members exist")
-    examples = shown("What the running scheduler says")
-    assert len(examples) >= 2
+def see(shell: Shell, title: str, least: int) -> None:
+    """Type what stands under a title, and see what is shown there."""
+    examples = [example for example in shown(title) if "--cluster" not in example[0]]
+    assert len(examples) >= least
     for command, text in examples:
-        said = " ".join(shell(command).split())
-        assert re.fullmatch(pattern(text), said), f"{command}\n{said}\n{pattern(text)}"
+        said, want = " ".join(shell(command).split()), pattern(text)
+        if shell.is_installed:
+            want = want.replace("policy\\ default", "policy\\ riya")
+        assert re.fullmatch(want, said), f"{command}\n{said}\n{want}"
+
+
+def begin(shell: Shell) -> None:
+    shell(
+        "kubectl delete pods --all --wait=true; kubectl -n kube-system delete configmap riya tiers --ignore-not-found"
+    )
+    if shell.is_installed:  # what helps a pod is worked out from the policies among the objects
+        serve(shell, "riya", "policies/riya.policy")
+    shell("kubectl apply -f examples/riya/1-pre-filter/too-few.yaml")
+    shell.until("policyengine explain crew-1", "2 of 3 members exist")
+
+
+def serve(shell: Shell, name: str, path: str) -> None:
+    shell(f"kubectl -n kube-system create configmap {name} --from-file={path}")
+    shell(f"kubectl -n kube-system label configmap {name} policyengine.io/policy=true")
+    shell.until(f"kubectl -n kube-system get configmap {name} -o yaml", '"state": "accepted"')
+
+
+def run(shell: Shell, name: str, scheduler_name: str, cpu: str) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"spec": {"schedulerName": scheduler_name, "containers": [container]}}
+    shell(f"kubectl run {name} --image=i --overrides={shlex.quote(json.dumps(spec))}")
+
+
+def test_what_docs_explain_shows_of_the_running_scheduler(shell: Shell) -> None:
+    begin(shell)
+    run(shell, "huge", "policy-scheduler" if shell.is_installed else "default-scheduler", "64")
+    shell.until("policyengine explain huge", "Insufficient cpu")
+    see(shell, "What the running scheduler says", 2)
+
+
+def test_what_it_shows_of_a_gang_by_a_policy_that_is_named(shell: Shell) -> None:
+    begin(shell)
+    see(shell, "What would become of it", 1)
+
+
+def test_what_it_shows_of_a_pod_that_has_a_node(shell: Shell) -> None:
+    begin(shell)
+    [text] = re.findall(r"```policy\n(.*?)```", EXPLAIN.partition("## Why here\n")[2].partition("\n## ")[0], re.DOTALL)
+    (shell.folder / "tiers.policy").write_text(text)
+    shell("kubectl label node node-2 --overwrite cost=low")
+    serve(shell, "tiers", "tiers.policy")
+    run(shell, "web-1", "tiers-scheduler", "1")
+    shell.until("policyengine explain web-1", "placed")
+    see(shell, "Why here", 2)

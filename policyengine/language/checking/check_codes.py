@@ -109,8 +109,8 @@ PE2001 a member given twice
 `scheduler base share queue preempt bind` appear at most once in a policy.
 
 PE2002 two things of one name
-A rule appears under its name wherever a plugin's does, so no two rules share one, nor a plugin's. Nor do
-two policies of a file.
+A rule appears under its name wherever a plugin's does, so no two of a kind share
+one, such as two filters, and none has a plugin's. Nor do two policies of a file.
 
 PE2003 unknown plugin
 No plugin of that name is installed.

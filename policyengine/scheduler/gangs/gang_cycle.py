@@ -11,6 +11,7 @@ Rules:
    member.
 2. A member that was refused for itself waits for what its refusers registered. A member that had room, or was not
    refused for itself, waits for the others: it has no events of its own, and is brought along by the first that wakes.
+   So is one that another rule of the gang's name refused.
 3. All members tried back off alike, by the largest count of refusals among them.
 4. A refused gang holds nothing but what is bound, and, while its victims are going, its nominations: to end one wakes
    those who wait beside it, its own members too, and the gang would be tried without a pause.
