@@ -32,7 +32,19 @@ def _number_of(what: object) -> int:
 class DeviceSlice:
     """One version of a slice."""
 
-    __slots__ = ("__weakref__", "_looks", "is_plain", "members", "name", "number", "pool", "shape", "source")
+    __slots__ = (
+        "__weakref__",
+        "_looks",
+        "draws",
+        "is_plain",
+        "is_slow",
+        "members",
+        "name",
+        "number",
+        "pool",
+        "shape",
+        "source",
+    )
 
     def __init__(self, source: ResourceSlice, members: Mapping[str, DeviceSlice]) -> None:
         """`members`: the slices of its pool, by name; it becomes one of them."""
@@ -43,7 +55,11 @@ class DeviceSlice:
         """Another one for every slice and version."""
         self.pool: PoolID = (spec.driver, spec.pool.name)
         self.members = members
-        self.is_plain = _is_plain(spec)
+        self.draws = any(device.consumes_counters for device in spec.devices)
+        """Whether a device of it draws on counters."""
+        self.is_slow = any(device.binding_conditions for device in spec.devices)
+        """Whether a device of it has binding conditions."""
+        self.is_plain = not self.draws and _is_plain(spec)
         """Whether a search sees nothing of it but the looks of its devices, if it is alone in its pool."""
         self.shape = _number_of(_encode((spec.driver, [_shape(d) for d in spec.devices]))) if self.is_plain else 0
         """Equal for slices whose devices differ at most in their names and in values of attributes."""
@@ -75,7 +91,6 @@ def _is_plain(spec: ResourceSliceSpec) -> bool:
         and spec.pool.resource_slice_count == 1
         and not spec.shared_counters
         and not spec.per_device_node_selection
-        and not any(device.consumes_counters for device in spec.devices)
         and len({device.name for device in spec.devices}) == len(spec.devices)
     )
 

@@ -13,8 +13,9 @@ Source: dynamic-resource-allocation's structured allocator (pools, incubating), 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from weakref import WeakKeyDictionary
 
 from policyengine import quantity
@@ -47,35 +48,36 @@ class Reach:
 
 
 class Slice:
-    """A slice with its devices; made once for each version of a `ResourceSlice`, when a search first looks at it."""
+    """A slice with its devices, which are made when a search first looks at one; once for each version."""
 
-    __slots__ = ("_each", "_reach", "devices", "number", "pool", "source")
+    __slots__ = ("_devices", "_each", "pool", "source")
 
     def __init__(self, source: DeviceSlice) -> None:
-        spec = source.spec
         self.source = source
-        self.number = source.number
         self.pool = source.pool
-        self.devices = tuple([SliceDevice(*source.pool, device) for device in spec.devices])
-        self._reach = _reach(spec)
-        self._each = {d.id: _reach(d.device) for d in self.devices} if spec.per_device_node_selection else {}
+        self._devices: tuple[SliceDevice, ...] | None = None
+        is_each = source.spec.per_device_node_selection
+        self._each = tuple([_reach(device) for device in source.spec.devices]) if is_each else ()
 
     @property
     def spec(self) -> ResourceSliceSpec:
         """As written."""
         return self.source.spec
 
-    def matters_to(self, node: Node) -> bool:
-        """Whether the node reaches a device of it, or needs its counters."""
-        if self.spec.shared_counters:
-            return True
-        if self._reach.node_name or self._reach.all_nodes or self._reach.selector is not None:
-            return self._reach.holds(node)
-        return any(reach.holds(node) for reach in self._each.values())
+    @property
+    def devices(self) -> tuple[SliceDevice, ...]:
+        """In the order written."""
+        if self._devices is None:
+            self._devices = tuple([SliceDevice(*self.pool, device) for device in self.spec.devices])
+        return self._devices
 
-    def reaches(self, device: SliceDevice, node: Node) -> bool:
-        """Whether the node reaches the device, given that the slice matters to it."""
-        return not self._each or self._each[device.id].holds(node)
+    def reach_of_each(self, node: Node) -> tuple[bool, ...]:
+        """Whether the node reaches the first device, the second, …, of a slice that says so device by device."""
+        return tuple([reach.holds(node) for reach in self._each])
+
+    def reached(self, node: Node) -> Iterator[SliceDevice]:
+        """The devices that the node reaches, given that it reaches the slice."""
+        return compress(self.devices, self.reach_of_each(node)) if self._each else iter(self.devices)
 
 
 @dataclass(slots=True, eq=False)
@@ -93,17 +95,40 @@ class Pool:
     """All devices that draw on the counters, the node's or not."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """What some nodes reach."""
+
+    pools: tuple[Pool, ...]
+    """In the order in which they are tried."""
+    drawn_from: frozenset[PoolID]
+    """All of them, those included that are passed over."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Slices that the nodes of a selector reach; None: all nodes."""
+
+    number: int
+    selector: Selector | None
+    whole: list[Slice] = field(default_factory=list)
+    each: list[Slice] = field(default_factory=list)
+    """Of these every device says for itself which nodes reach it."""
+
+
 class Pools:
     """The pools that nodes reach, as the slices are now."""
 
     def __init__(self, slices: DeviceSlices) -> None:
         self._slices = slices
         self._made: WeakKeyDictionary[DeviceSlice, Slice] = WeakKeyDictionary()
-        self._gathered: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+        self._groups: list[_Group] | None = None
+        self._reached: dict[Hashable, Reached] = {}
 
     def forget(self) -> None:
         """A slice came, changed or went."""
-        self._gathered.clear()
+        self._groups = None
+        self._reached.clear()
 
     def alike(self, node: Node) -> Sequence[DeviceSlice] | None:
         """The node's slices in the order in which they are tried, where a search sees nothing of them but how they
@@ -116,33 +141,46 @@ class Pools:
                 return None
         return list(local.values()) if len(local) < 2 else sorted(local.values(), key=_plain_place)
 
-    def slices_of(self, node: Node) -> tuple[Slice, ...]:
-        """The slices that matter to a node."""
-        local = tuple([self._slice(one) for one in self._slices.local(node.metadata.name).values()])
-        shared = (self._slice(one) for one in self._slices.shared)
-        return (*local, *(one for one in shared if one.matters_to(node)))
+    def reached(self, node: Node) -> Reached:
+        """What the node reaches; the same object for nodes that reach the same devices."""
+        local = self._slices.local(node.metadata.name).values()
+        if self._groups is None:
+            self._groups = self._grouped()
+        near = [group for group in self._groups if group.selector is None or group.selector.matches(node)]
+        each = [(one, one.reach_of_each(node)) for group in near for one in group.each]
+        key = (
+            tuple([one.number for one in local]),
+            tuple([group.number for group in near]),
+            tuple([flags for _, flags in each]),
+        )
+        found = self._reached.get(key)
+        if found is None:
+            slices = [self._slice(one) for one in local]
+            slices += [one for group in near for one in group.whole]
+            slices += [one for one, flags in each if any(flags)]
+            found = self._reached[key] = Reached(self._gather(slices), frozenset([one.pool for one in slices]))
+        return found
+
+    def _grouped(self) -> list[_Group]:
+        """The slices that are local to no node, those together that the same nodes reach."""
+        groups: dict[NodeSelector | None, _Group] = {}
+        for source in self._slices.shared:
+            spec = source.spec
+            everywhere = bool(spec.shared_counters) or spec.all_nodes
+            if not everywhere and spec.node_selector is None and not spec.per_device_node_selection:
+                continue  # of a kind that is not known here
+            selector = None if everywhere else spec.node_selector
+            compiled = None if selector is None else compile_selector(selector)
+            group = groups.setdefault(selector, _Group(len(groups), compiled))
+            is_each = spec.per_device_node_selection and not spec.shared_counters
+            (group.each if is_each else group.whole).append(self._slice(source))
+        return list(groups.values())
 
     def _slice(self, source: DeviceSlice) -> Slice:
         made = self._made.get(source)
         if made is None:
             made = self._made[source] = Slice(source)
         return made
-
-    def situation(self, node: Node, slices: tuple[Slice, ...]) -> tuple[int, ...]:
-        """Equal for nodes that reach the same devices, `slices` being those that matter to the node."""
-        numbers = [one.number for one in slices]
-        for one in slices:
-            if one.spec.per_device_node_selection:
-                numbers += [int(one.reaches(each, node)) for each in one.devices]
-        return tuple(numbers)
-
-    def pools_of(self, slices: tuple[Slice, ...]) -> tuple[Pool, ...]:
-        """The pools that a node reaches, given the slices that matter to it, in the order they are tried."""
-        key = tuple(one.number for one in slices)
-        pools = self._gathered.get(key)
-        if pools is None:
-            pools = self._gathered[key] = self._gather(slices)
-        return pools
 
     def _gather(self, slices: Sequence[Slice]) -> tuple[Pool, ...]:
         newest: dict[PoolID, list[Slice]] = {}
@@ -170,22 +208,22 @@ class Pools:
 
 def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) -> Pool:
     targeting = tuple(one for one in members if not one.spec.shared_counters)
-    names = [device.id for one in targeting for device in one.devices]
+    names = [device.name for one in targeting for device in one.spec.devices]
     if len(set(names)) != len(names):
         return Pool(pool, invalid=True)
     counters = _counters(members)
-    devices = tuple(device for one in everyone for device in one.devices)
+    devices = tuple(device for one in everyone if one.source.draws for device in one.devices)
     if counters is None or any(key not in counters for device in devices for key in device.draws):
         return Pool(pool, invalid=True)
     return Pool(pool, targeting, counters=counters, devices=devices)
 
 
 def _place(pool: Pool) -> tuple[bool, PoolID]:
-    return any(device.device.binding_conditions for one in pool.slices for device in one.devices), pool.id
+    return any(one.source.is_slow for one in pool.slices), pool.id
 
 
 def _plain_place(one: DeviceSlice) -> tuple[bool, PoolID]:
-    return any(device.binding_conditions for device in one.spec.devices), one.pool
+    return one.is_slow, one.pool
 
 
 def _counters(slices: Iterable[Slice]) -> Counters | None:

@@ -10,8 +10,10 @@ How long a search may last is counted in looks at devices, from the first dead e
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
 
@@ -53,6 +55,28 @@ class Given:
     consumed: Consumption
 
 
+class _Row:
+    """The devices in the order in which they are tried, none made before it is looked at."""
+
+    def __init__(self, rest: Iterable[Open]) -> None:
+        self._seen: list[Open] = []
+        self._rest = iter(rest)
+
+    def at(self, place: int) -> Open | None:
+        """The device there; None behind the last."""
+        while len(self._seen) <= place:
+            one = next(self._rest, None)
+            if one is None:
+                return None
+            self._seen.append(one)
+        return self._seen[place]
+
+    def all(self) -> list[Open]:
+        """All of them."""
+        self._seen += self._rest
+        return self._seen
+
+
 class _Place(NamedTuple):
     """The position of the search: `alternative` -1 where it is not chosen yet, `start` the next device to look at."""
 
@@ -86,13 +110,9 @@ class Search:
         self._looks_left = most_looks
         self._is_astray = False
         """Whether there was a dead end."""
-        self._open = [
-            Open(device, one, pool)
-            for pool in pools
-            for one in pool.slices
-            for device in one.devices
-            if one.reaches(device, node)
-        ]
+        self._open = _Row(
+            Open(device, one, pool) for pool in pools for one in pool.slices for device in one.reached(node)
+        )
         self._all: dict[Wanted, list[Open]] = {}
         self._choosing: dict[DeviceID, list[int]] = {}
         """Device -> the claims it is chosen for."""
@@ -141,8 +161,7 @@ class Search:
         yield from self._devices(place, ways[place.alternative])
 
     def _devices(self, place: _Place, wanted: Wanted) -> Iterator[_Place]:
-        candidates = self._all_of(wanted) if wanted.all_devices else self._open
-        count = len(candidates) if wanted.all_devices else wanted.source.count
+        count = len(self._all_of(wanted)) if wanted.all_devices else wanted.source.count
         missing = count - place.placed
         if missing <= 0 and place.placed:
             yield _Place(place.claim, place.request + 1)
@@ -150,34 +169,40 @@ class Search:
         after = self._least[place.claim][place.request + 1]
         if count == 0 or len(self.given[place.claim]) + missing + after > MOST_RESULTS:
             return
-        for at in self._usable(place, wanted, candidates, missing):
-            self._take(place.claim, wanted, candidates[at])
+        for at, one in self._next_of_all(place, wanted) if wanted.all_devices else self._next(place, wanted, missing):
+            self._take(place.claim, wanted, one)
             yield place._replace(placed=place.placed + 1, start=at + 1)
-            self._give_back(place.claim, wanted, candidates[at])
+            self._give_back(place.claim, wanted, one)
 
-    def _usable(self, place: _Place, wanted: Wanted, candidates: Sequence[Open], missing: int) -> Iterable[int]:
-        """Which candidates to try next. Of several that are missing the last ones cannot be the first."""
-        if wanted.all_devices:
-            one = candidates[place.start]
-            free = not self._is_in_use(place.claim, wanted, one)
-            return [place.start] if free and self._is_allowed(place.claim, wanted, one, must=True) else []
-        found = (
-            at
-            for at in range(place.start, len(candidates))
-            if not self._is_in_use(place.claim, wanted, candidates[at])
-            and wanted.selects(candidates[at].device, self._read)
-            and self._is_allowed(place.claim, wanted, candidates[at])
-        )
-        if missing == 1:
-            return found
-        every = list(found)
-        return every[: max(0, len(every) - missing + 1)]
+    def _next(self, place: _Place, wanted: Wanted, missing: int) -> Iterator[tuple[int, Open]]:
+        """Which devices to try next. Of several that are missing the last ones cannot be the first."""
+        usable = self._usable(place, wanted)
+        ahead = deque(islice(usable, missing - 1))
+        for one in usable:
+            ahead.append(one)
+            yield ahead.popleft()
+
+    def _usable(self, place: _Place, wanted: Wanted) -> Iterator[tuple[int, Open]]:
+        at = place.start
+        while (one := self._open.at(at)) is not None:
+            if (
+                not self._is_in_use(place.claim, wanted, one)
+                and wanted.selects(one.device, self._read)
+                and self._is_allowed(place.claim, wanted, one)
+            ):
+                yield at, one
+            at += 1
+
+    def _next_of_all(self, place: _Place, wanted: Wanted) -> Iterator[tuple[int, Open]]:
+        one = self._all_of(wanted)[place.start]
+        if not self._is_in_use(place.claim, wanted, one) and self._is_allowed(place.claim, wanted, one, must=True):
+            yield place.start, one
 
     def _all_of(self, wanted: Wanted) -> list[Open]:
         """All devices that will do, for a request that wants all."""
         found = self._all.get(wanted)
         if found is None:
-            selected = (one for one in self._open if wanted.selects(one.device, self._read))
+            selected = (one for one in self._open.all() if wanted.selects(one.device, self._read))
             found = self._all[wanted] = [one for one in selected if self._has_room(wanted, one)]
         return found
 

@@ -18,7 +18,7 @@ import msgspec
 
 from policyengine.cluster.node_objects import Node
 from policyengine.enum_members import direct_members
-from policyengine.plugins.devices.device_pools import Pools, Taken
+from policyengine.plugins.devices.device_pools import Pools, Reached, Taken
 from policyengine.plugins.devices.device_request import AllocationError, WantedClaim
 from policyengine.plugins.devices.device_search import Given, Search, SearchTooLong
 
@@ -61,8 +61,8 @@ class _Found:
 
     def __init__(self) -> None:
         self.alike: dict[Hashable, _Alike] = {}
-        self.exact: dict[tuple[int, ...], tuple[int, Outcome]] = {}
-        """What a node reaches (`Pools.situation`) -> what its pools' versions summed up to, and the outcome then."""
+        self.exact: dict[Reached, tuple[int, Outcome]] = {}
+        """What a node reaches -> what its pools' versions summed up to, and the outcome then."""
         self.kept = 0
 
     def put(self, key: Hashable, names: tuple[str, ...], looks: tuple[int, ...], outcome: Outcome) -> None:
@@ -107,7 +107,7 @@ class Devices:
         Raises:
             AllocationError: a claim, a class or a slice is wrong.
         """
-        pools = self.pools.pools_of(self.pools.slices_of(node))
+        pools = self.pools.reached(node).pools
         try:
             search = Search(wanted, pools, node, self.taken, read, self._most_looks)
             if search.run():
@@ -124,19 +124,23 @@ class Outcomes:
         self._devices = devices
         self._wanted = wanted
         self._found = found
+        self._held: dict[Reached, Outcome] = {}
+        """Those of `exact` that are known to hold: nothing is taken or given back while a pod is asked about."""
 
     def on(self, node: Node) -> Outcome:
         """What the search comes to on the node."""
         pools, taken = self._devices.pools, self._devices.taken
         alike = pools.alike(node)
         if alike is None:
-            slices = pools.slices_of(node)
-            situation = pools.situation(node, slices)
-            version = sum(taken.version(one.pool) for one in slices)
-            known = self._found.exact.get(situation)
-            if known is None or known[0] != version:
-                known = self._found.exact[situation] = (version, self._search(node, set()))
-            return known[1]
+            reached = pools.reached(node)
+            held = self._held.get(reached)
+            if held is None:
+                version = sum(taken.version(pool) for pool in reached.drawn_from)
+                known = self._found.exact.get(reached)
+                if known is None or known[0] != version:
+                    known = self._found.exact[reached] = (version, self._search(node, set()))
+                held = self._held[reached] = known[1]
+            return held
         key = tuple([(one.shape, taken.of_slice(one)) for one in alike])
         for names, outcomes in self._found.alike.get(key, {}).items():
             outcome = outcomes.get(tuple([one.look(names) for one in alike]))
