@@ -104,7 +104,7 @@ ROLES: dict[str, Role] = {
         tuple(_patched(_VOLUMES)),
     ),
     "podGroups": Role(
-        "Gangs that are PodGroup objects; the status of scheduler-plugins' is written back.",
+        "Gangs that are PodGroup objects; their status is written back.",
         (*_read(_GROUPS), *_patched(_GROUPS)),
     ),
     "endpoints": Role(

@@ -194,7 +194,8 @@ _GROUPS: tuple[Kind[Any], ...] = (
         NativePodGroup,
         _NATIVE_GANGS,
         Resource.POD_GROUP,
-        False,
+        is_dumped=False,
+        patched=("status",),
         is_optional=True,
     ),
 )

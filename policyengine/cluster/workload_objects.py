@@ -162,8 +162,32 @@ class NativePodGroupSpec(Wire, frozen=True):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
 
 
+class Condition(Wire, frozen=True):
+    """metav1.Condition, whole: the list that it stands in is written back."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: Int64 = 0
+
+
+class NativePodGroupStatus(Wire, frozen=True):
+    """What was observed of the group."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
 class NativePodGroup(Wire, frozen=True):
     """Kubernetes' own PodGroup (`scheduling.k8s.io/v1alpha2`, KEP-4671)."""
 
     metadata: ObjectMeta
     spec: NativePodGroupSpec = NativePodGroupSpec()
+    status: NativePodGroupStatus = NativePodGroupStatus()
+
+    @property
+    def minimum(self) -> int:
+        """How many of its pods it takes; 1 for a group that is no gang."""
+        gang = self.spec.scheduling_policy.gang
+        return 1 if gang is None else max(1, gang.min_count)

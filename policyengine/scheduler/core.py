@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyengine.cluster.pod_groups import NATIVE
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
+from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from policyengine.framework.filtering import fit_error_message
 from policyengine.framework.placed import NO_NODE
@@ -35,7 +37,9 @@ from policyengine.scheduler.rollout import Decided
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.workload_objects import PodGroupStatus
+
+
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 
 
 class Nomination(NamedTuple):
@@ -65,10 +69,40 @@ class Eviction:
 class PodGroupWrites:
     """The PodGroups whose status is to be looked at, and what was last asked to be written of each."""
 
-    changed: set[str] = field(default_factory=set)
-    """Keys."""
-    asked: dict[str, tuple[str, PodGroupStatus]] = field(default_factory=dict)
-    """Key -> the version and the status of the last patch."""
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    """Kinds and keys."""
+    asked: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
+    """Kind and key -> the version and the status of the last patch."""
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Key of a group of Kubernetes' own -> reason and message of what its pods were refused with last."""
+
+    def note(self, pod: PodInfo) -> str | None:
+        """The pod was tried: the key of its group, where that is Kubernetes' own."""
+        if not isinstance(pod.group, NativePodGroup):
+            return None
+        key = pod.group.metadata.key
+        self.changed.add((NATIVE, key))
+        return key
+
+    def refuse(self, pod: PodInfo, reason: str, message: str) -> None:
+        """The pod was tried, and refused; `message` is its group's."""
+        key = self.note(pod)
+        if key is not None:
+            self.refused[key] = reason, message
+
+    def forget(self, kind: str, key: str) -> None:
+        """The group is gone."""
+        self.asked.pop((kind, key), None)
+        if kind == NATIVE:
+            self.refused.pop(key, None)
+
+
+def group_message(reason: str, message: str, waits: bool) -> str:
+    """What kube-scheduler says of a group whose pod was refused, or failed, with this message. `waits`: for the victims
+    of its preemption (podGroupSchedulingDefaultAlgorithm, v1.36)."""
+    if reason == SCHEDULER_ERROR:
+        return f"failed to schedule other pod from a pod group: {message}"
+    return GROUP_UNSCHEDULABLE + ", pod group is waiting for preemption to complete" * waits
 
 
 def failed_with(failure: Exception) -> Status:
@@ -139,6 +173,7 @@ class Core:
         held.number = self.last_number
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
+        self.pod_groups.note(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
         queued, profile = held.queued, held.runtime.profile
         self.placements.note(
@@ -224,6 +259,7 @@ class Core:
         what = "refused" if reason == UNSCHEDULABLE else "failed"
         self.timeline.record(queued.uid, self.now, what, *by, served.runtime.policy_hash, message)
         served.queue.failed(queued, self.now, plugins, pending, by=served.runtime.profile)
+        self.pod_groups.refuse(queued.pod, reason, group_message(reason, message, bool(nominated)))
         news = nominated if nominated is not None and self.nominate(queued.pod, nominated) else None
         self.actions += conditions_and_events.failed(
             queued, reason, message, served.runtime.policy, nominated=news, node=node

@@ -244,6 +244,13 @@ def _cache_lost(core: Core, message: messages.CacheLost) -> None:
         bind_result.fail_quietly(core, decision, _GONE_BACK, 0.0)
 
 
+def _object_patch_failed(core: Core, message: messages.ObjectPatchFailed) -> None:
+    if message.asked.plugin == pod_group_status.WRITER:
+        pod_group_status.not_written(core, message.asked)
+    else:
+        prebind.object_patch_failed(core, message)
+
+
 def _tick(core: Core, message: messages.Tick) -> None:
     """Backoffs, flushes, permits and reads that are due."""
     for served in core.profiles.values():
@@ -301,7 +308,7 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.BindFailed: bind_result.bind_failed,
     messages.BindUnknown: bind_result.bind_unknown,
     messages.ObjectPatched: prebind.object_patched,
-    messages.ObjectPatchFailed: prebind.object_patch_failed,
+    messages.ObjectPatchFailed: _object_patch_failed,
     messages.VictimDeleted: preempt.victim_deleted,
     messages.VictimNotDeleted: preempt.victim_not_deleted,
     messages.ExtendersAnswered: cycle.extenders_answered,

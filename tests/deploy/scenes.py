@@ -44,6 +44,7 @@ STORAGE, DEVICES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/resource.k8s
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
+OWN_GROUPS = f"/apis/{NATIVE}/v1alpha2/namespaces/default/podgroups"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 GPU = "gpu.example.com"
@@ -63,13 +64,10 @@ def profiles() -> tuple[Profile, ...]:
 async def begin(stage: Stage) -> None:
     """What all runs share: two kinds of PodGroup, classes, a node, and what the webhook trusts."""
     crd = yaml.safe_load((DEPLOY / "base" / "podgroups.yaml").read_text())
-    text = json.dumps(crd).replace("scheduling.x-k8s.io", NATIVE).replace("v1alpha1", "v1alpha2")
     ours = yaml.safe_load((DEPLOY / "base" / "schedulingpolicies.yaml").read_text())
-    for one in (crd, json.loads(text), ours):
+    for one in (crd, _native(crd), ours):
         await stage.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
-    assert await _is_served(stage, GROUPS) and await _is_served(stage, POLICIES)
-    if not await _is_served(stage, f"/apis/{NATIVE}/v1alpha2/podgroups"):
-        stage.absent = NATIVE  # a feature gate of the real server
+    assert all([await _is_served(stage, path) for path in (GROUPS, OWN_GROUPS, POLICIES)])
     for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "example.com/disks")):
         item = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
         await stage.call("POST", STORAGE, item)
@@ -86,6 +84,15 @@ async def begin(stage: Stage) -> None:
     hook: dict[str, Any] = {"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None"}
     hook["clientConfig"] = {"service": {"name": "policyengine-webhook", "namespace": "kube-system"}}
     await stage.call("POST", CONFIGURATIONS, {"metadata": {"name": "policyengine"}, "webhooks": [hook]})
+
+
+def _native(crd: Any) -> Any:
+    """Kubernetes' own PodGroup, for a server that does not know it: the real one does, by its feature gate."""
+    made = json.loads(json.dumps(crd).replace("scheduling.x-k8s.io", NATIVE).replace("v1alpha1", "v1alpha2"))
+    version = made["spec"]["versions"][0]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version["schema"]["openAPIV3Schema"]["properties"] |= {"spec": anything, "status": anything}
+    return made
 
 
 async def _is_served(stage: Stage, path: str) -> bool:
@@ -146,6 +153,8 @@ async def cluster(stage: Stage, run: str) -> None:
         await stage.call("POST", CLAIMS, claim(f"{name}{run}", of))
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": f"crew{run}"}}
     await stage.call("POST", GROUPS, group | {"spec": {"minMember": 1}})
+    own = group | {"apiVersion": f"{NATIVE}/v1alpha2", "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    await stage.call("POST", OWN_GROUPS, own)
     await stage.call("POST", PODS, heavy(f"victim{run}", "4", nodeName=f"full{run}"))
 
 
@@ -155,6 +164,7 @@ def pods(run: str) -> list[dict[str, Any]]:
     takes["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
     crew = pod(f"crew{run}", schedulerName="pod-group-scheduler")
     crew["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": f"crew{run}"}
+    own = pod(f"own{run}", schedulerName="pod-group-scheduler", schedulingGroup={"podGroupName": f"crew{run}"})
     on_full = {"nodeSelector": {"kubernetes.io/hostname": f"full{run}"}}
     return [
         pod(f"plain{run}"),
@@ -164,6 +174,7 @@ def pods(run: str) -> list[dict[str, Any]]:
         *(with_volume(f"{name}{run}") for name in ("ondisk", "made")),
         takes,
         crew,
+        own,
     ]
 
 
@@ -216,6 +227,9 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
     async def counted() -> bool:
         return bool((await of(f"{GROUPS}/crew{run}")).get("status", {}).get("scheduled"))
 
+    async def conditioned() -> bool:
+        return bool((await of(f"{OWN_GROUPS}/crew{run}")).get("status", {}).get("conditions"))
+
     async def accepted(name: str) -> bool:
         found = [one["metadata"] for one in (await of(MAPS))["items"] if one["metadata"]["name"] == f"{name}{run}"]
         return any("policyengine.io/status" in one.get("annotations", {}) for one in found)
@@ -231,7 +245,7 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
     async def followed() -> bool:
         kinds = [one.resource for one in scheduler.runner.reflectors]
         failing = [one for one in scheduler.runner.reflectors if one.failing_since is not None]
-        watches = {(kind.group, kind.plural, "watch") for kind in kinds if kind.group != stage.absent}
+        watches = {(kind.group, kind.plural, "watch") for kind in kinds}
         return not failing and watches <= wire.used
 
     try:
@@ -246,6 +260,7 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
             "a claim gets its node": node_selected,
             "a pod gets its device": placed("takes"),
             "a group's status is counted": counted,
+            "a group of Kubernetes' own has its condition": conditioned,
             "a policy is accepted": lambda: accepted("early"),
             "a policy that comes later is accepted": lambda: accepted("later"),
             "a SchedulingPolicy is accepted": lambda: served("early"),
@@ -260,7 +275,7 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
             await asyncio.wait_for(work, 2)
         with suppress(ApiError):
             await stage.call("DELETE", f"{LEASES}/policyengine")
-        for path in (PODS, CLAIMS, MAPS, POLICIES, GROUPS, f"{CORE}/nodes", f"{CORE}/persistentvolumes"):
+        for path in (PODS, CLAIMS, MAPS, POLICIES, GROUPS, OWN_GROUPS, f"{CORE}/nodes", f"{CORE}/persistentvolumes"):
             await stage.call("DELETE", path, AT_ONCE)
 
 

@@ -14,6 +14,7 @@ from policyengine.kube.http.client import Client, ConnectionFailed, Response, Tr
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import connect, real_server
+from tests.alpha_gates import GROUPS, GROUPS_API, flag
 from tests.deploy import rights
 from tests.kube.virtual_time import VirtualClock
 from tests.record.servers import As
@@ -85,8 +86,6 @@ class Stage:
     tokens: Mapping[str, str]
     way: Callable[[str], Transport]
     """A token -> a way to the server."""
-    absent: str = ""
-    """A group that the server does not serve: what it does not list it does not watch either."""
     runs: int = 0
     wires: list[Wire] = field(default_factory=list)
 
@@ -114,7 +113,7 @@ async def embedded() -> AsyncIterator[Stage]:
 async def real() -> AsyncIterator[Stage]:
     """etcd and kube-apiserver, where `$KUBEBUILDER_ASSETS` says."""
     async with (
-        real_server() as (url, admins),
+        real_server(flags=[flag(GROUPS), GROUPS_API]) as (url, admins),
         _set(connect(url, admins), SystemClock(), lambda token: connect(url, token)) as stage,
     ):
         yield stage

@@ -15,6 +15,7 @@ from policyengine.kube.http.client import Transport
 from policyengine.simulator.controllers.cluster import Caller
 from policyengine.simulator.real_server import real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
+from tests.alpha_gates import TOLERATIONS, flag
 from tests.exact.random_pods import NAMESPACES
 from tests.exact.random_world import PATHS, classes, collection
 from tests.exact.score_log import FLAGS, ScoreLog
@@ -24,8 +25,8 @@ Json = dict[str, Any]
 
 SCHEDULER = "exact"
 """The scheduler name of kube-scheduler's profile and of our policy."""
-GATES = "--feature-gates=TaintTolerationComparisonOperators=true"
-"""Alpha in 1.36. A pod that does not use what they bring is decided about as without them."""
+GATES = flag(TOLERATIONS)
+"""A pod that does not use what they bring is decided about as without them."""
 PATIENCE = 60.0
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

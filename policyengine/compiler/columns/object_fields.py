@@ -107,8 +107,7 @@ def _min_member(group: PodGroup | NativePodGroup) -> int:
     """How many pods it takes; 1 for a native group that is no gang."""
     if isinstance(group, PodGroup):
         return group.spec.min_member
-    gang = group.spec.scheduling_policy.gang
-    return 1 if gang is None else gang.min_count
+    return group.minimum
 
 
 def _fields(*plain: str, **others: Getter) -> dict[str, Getter]:

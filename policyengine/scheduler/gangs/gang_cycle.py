@@ -29,7 +29,7 @@ from math import inf
 
 from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
-from policyengine.scheduler.core import Core
+from policyengine.scheduler.core import Core, group_message
 from policyengine.scheduler.gangs import node_choice
 from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Draft, Refused
 from policyengine.scheduler.placement import ask_permit
@@ -158,6 +158,15 @@ def _refuse(
             core.fail(served, queued, UNSCHEDULABLE, message, one.plugins, one.pending, nominated)
         else:
             core.fail(served, queued, UNSCHEDULABLE, message, frozenset({gang.rule}), nominated=nominated)
+    failed = next((one for one in refused.values() if one.is_error), None)
+    if failed is not None:
+        _tell_groups(core, members, SCHEDULER_ERROR, group_message(SCHEDULER_ERROR, failed.message, waits=False))
+
+
+def _tell_groups(core: Core, members: list[QueuedPod], reason: str, message: str) -> None:
+    """What came of the attempt is the same for all members, and so for their PodGroup."""
+    for queued in members:
+        core.pod_groups.refuse(queued.pod, reason, message)
 
 
 def _preempt(
@@ -171,6 +180,7 @@ def _preempt(
 ) -> None:
     """The whole gang fits once the victims are gone: they go, and the room is kept for the members nominated to it."""
     _refuse(core, served, gang, members, refused, message)
+    _tell_groups(core, members, UNSCHEDULABLE, group_message(UNSCHEDULABLE, message, waits=True))
     for held in draft.held:
         preempt.nominate(core, held.queued.pod, held.node)
     for held, victims, why in draft.victims:

@@ -1,4 +1,4 @@
-"""The status of scheduler-plugins' PodGroups, written back: how far the pods of each have come.
+"""The status of PodGroups, written back. Of scheduler-plugins' groups: how far the pods of each have come.
 
 | phase | when |
 |---|---|
@@ -8,18 +8,23 @@
 | `Running` | `minMember` run |
 
 `scheduled` counts the bound pods, `running` those in phase Running. Finished pods are not followed, so a group whose
-pods are all gone keeps its last status. Kubernetes' own PodGroups have a controller for that. The patch names the
-version it was made for: where it is refused, or lost, the next change of the group has it made again.
+pods are all gone keeps its last status. Of Kubernetes' own groups it is a condition (`pod_group_condition`). The patch
+names the version it was made for: where it is refused, or lost, the next change of the group has it made again.
 """
 
 from __future__ import annotations
 
-from policyengine.cluster.pod_groups import POD_GROUP, named_by
+from typing import cast
+
+import msgspec
+
+from policyengine.cluster.pod_groups import named_by
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.workload_objects import PodGroup, PodGroupStatus
+from policyengine.cluster.workload_objects import NativePodGroup, NativePodGroupStatus, PodGroup, PodGroupStatus
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.gangs import pod_group_condition
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""
@@ -27,8 +32,7 @@ WRITER = "PodGroupStatus"
 
 def note(core: Core, kind: str, key: str) -> None:
     """The group's object changed."""
-    if kind == POD_GROUP:
-        core.pod_groups.changed.add(key)
+    core.pod_groups.changed.add((kind, key))
 
 
 def note_pod(core: Core, pod: PodInfo) -> None:
@@ -40,32 +44,50 @@ def note_pod(core: Core, pod: PodInfo) -> None:
 
 def write(core: Core) -> None:
     """Have the status written of every group for which it is another one now."""
-    for key in sorted(core.pod_groups.changed):
-        patch = _patch(core, key)
+    for kind, key in sorted(core.pod_groups.changed):
+        patch = _patch(core, kind, key)
         if patch is not None:
             core.actions.append(patch)
     core.pod_groups.changed.clear()
 
 
-def _patch(core: Core, key: str) -> PatchObject | None:
-    asked, group = core.pod_groups.asked, core.view.objects(PodGroup).get(key)
+def not_written(core: Core, asked: PatchObject) -> None:
+    """A patch was refused, or lost: the next change of the group has it made again."""
+    core.pod_groups.asked.pop((asked.patch.kind, asked.patch.key), None)
+
+
+def _patch(core: Core, kind: str, key: str) -> PatchObject | None:
+    asked = core.pod_groups.asked
+    group = cast(PodGroup | NativePodGroup | None, core.view.objects_of(kind).get(key))
     if group is None:
-        asked.pop(key, None)
+        core.pod_groups.forget(kind, key)
         return None
-    known = core.view.pod_groups.pods_of(POD_GROUP, key).values()
+    known = core.view.pod_groups.pods_of(kind, key).values()
     pods = [pod for pod in known if (served := core.profile_of(pod)) is not None and served.is_served]
     if not pods:
         return None
-    status, version = _status(group, pods), group.metadata.resource_version
-    if status == group.status or asked.get(key) == (version, status):
+    metadata, version = group.metadata, group.metadata.resource_version
+    of_version, written = asked.get((kind, key), ("", None))
+    if of_version != version or written is None:
+        written = group.status
+    status: PodGroupStatus | NativePodGroupStatus
+    if isinstance(group, NativePodGroup):
+        status = pod_group_condition.status(core, group, written, pods)
+    else:
+        status = _status(group, pods)
+    if status == written:
         return None
-    asked[key] = (version, status)
-    fields = {"phase": status.phase, "scheduled": status.scheduled, "running": status.running}
-    metadata = group.metadata
-    patch = ObjectPatch(
-        POD_GROUP, metadata.namespace, metadata.name, metadata.uid, version, {"status": fields}, subresource="status"
-    )
+    asked[kind, key] = (version, status)
+    fields = {"status": _fields(status)}
+    patch = ObjectPatch(kind, metadata.namespace, metadata.name, metadata.uid, version, fields, subresource="status")
     return PatchObject(uid=metadata.uid, decision=0, plugin=WRITER, patch=patch)
+
+
+def _fields(status: PodGroupStatus | NativePodGroupStatus) -> object:
+    """As it is written: of scheduler-plugins' status the zeros too, which may have been other numbers."""
+    if isinstance(status, PodGroupStatus):
+        return {"phase": status.phase, "scheduled": status.scheduled, "running": status.running}
+    return msgspec.to_builtins(status)
 
 
 def _status(group: PodGroup, pods: list[PodInfo]) -> PodGroupStatus:

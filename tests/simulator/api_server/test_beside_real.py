@@ -16,6 +16,7 @@ from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.kinds.served import Kinds
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, connect, real_server
+from tests.alpha_gates import TOLERATIONS, flag
 
 Json = dict[str, Any]
 CHOSEN = {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "lastPhaseTransitionTime"}
@@ -96,7 +97,7 @@ async def both() -> AsyncIterator[tuple[Transport, Transport]]:
     """A real server's administrator and ours."""
     if not os.environ.get(ASSETS):
         pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
-    async with real_server(flags=["--feature-gates=TaintTolerationComparisonOperators=true"]) as (url, token):
+    async with real_server(flags=[flag(TOLERATIONS)]) as (url, token):
         real = connect(url, token)
         yield real, MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
         await real.close()
