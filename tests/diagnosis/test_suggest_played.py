@@ -132,6 +132,16 @@ def test_a_quota_is_raised_to_what_it_takes() -> None:
     assert quota["change"] == "raise the limit of quota red from 2 to 2500m cpu"
 
 
+def test_of_a_quota_and_a_filter_of_one_name_both_are_looked_after() -> None:
+    rules = """quota "red" when true { guarantee: {cpu: 1}, limit: {cpu: 2} borrow: true }
+      filter "red" { require node.labels[?"team"].orValue("") == pod.labels[?"team"].orValue("") else "no" }"""
+    suggested = found("p", node("a").label("team", "blue"), pod("p"), rules=rules)
+    assert "label the pod team=blue" in changes(suggested)
+    running = pod("old", "1500m").label("team", "blue").node("a")
+    suggested = found("p", node("a").label("team", "blue"), running, pod("p").label("team", "blue"), rules=rules)
+    assert "raise the limit of quota red from 2 to 2500m cpu" in changes(suggested)
+
+
 def test_a_param_is_set_to_the_nearest_value_that_helps_within_its_range() -> None:
     rule = 'filter "room" { require node.free.memory - pod.requests.memory >= headroom else "too little left" }'
     asked = pod("p").req(memory="5Gi")

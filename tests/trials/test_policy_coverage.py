@@ -28,6 +28,8 @@ CASES = [
      [('`require` of filter "f"', ("refuses",))]),
     ('score "s" weight 1 when pod.priority > 5 = 3', PASS,
      [('`when` of score "s"', ("true",)), ('score "s"', ("evaluated",))]),
+    ('score "s" weight 1 when pod.priority > 5 = 3 filter "s" { require pod.name != "big" }', PASS + BIG,
+     [('`when` of score "s"', ("true",)), ('score "s"', ("evaluated",))]),
     ('score "s" weight 1 = node.name == "a" ? 3 : 4', PASS, [("condition of `?:`", ("false",))]),
     ('filter "f" { require 10 / node.podCount > 0 on error true }', PASS,
      [('`require` of filter "f"', ("holds", "refuses"))]),

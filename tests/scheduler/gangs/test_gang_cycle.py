@@ -18,6 +18,7 @@ from policyengine.scheduler.messages import (
 )
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, Label, binds, conditions, node, notes, pod, profile
+from tests.scheduler.policy_members import driven
 from tests.scheduler.storage import claim, seen
 
 
@@ -249,6 +250,19 @@ def test_a_member_refused_at_permit_takes_the_others_back_without_a_hot_loop():
     assert driver.places("a", "b") == ["unschedulable", "unschedulable"]
     assert driver.told("a").count("attempted") == 1
     assert driver.state.view.nodes.pod_count[0] == 0
+
+
+def test_a_member_that_a_filter_of_its_gangs_name_refuses_waits_with_the_others_and_comes_with_them():
+    driver = driven(
+        """gang "crew" when "gang" in pod.labels { key: pod.labels["gang"] min: 3 timeout: 60s }
+        filter "crew" when pod.labels[?"size"].orValue("") == "big" { require node.labels[?"size"].hasValue() }"""
+    )
+    driver.see(node("n1", cpu="9"), member("a"), member("b", size="big"), member("c"))
+    assert binds(driver.cycle(1000)) == {}
+    assert [driver.told(name).count("attempted") for name in "abc"] == [1, 1, 1]
+    driver.see(node("n1", cpu="9").label("size", "any"))
+    driver.wait(20.0)
+    assert sorted(binds(driver.cycle(1000))) == ["a", "b", "c"]
 
 
 # ---- preemption
