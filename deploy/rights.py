@@ -98,7 +98,10 @@ ROLES: dict[str, Role] = {
             Rule("coordination.k8s.io", ("leases",), ("get", "update"), "policyengine"),
         ),
     ),
-    "preemption": Role("Preemption deletes its victims.", (Rule("", ("pods",), ("delete",)),)),
+    "preemption": Role(
+        "Preemption deletes its victims, `binding.verify` what does not fit beside what others bound.",
+        (Rule("", ("pods",), ("delete",)),),
+    ),
     "volumes": Role(
         "A pod's unbound claims are bound, or given the node they are to be provisioned for, before the pod is.",
         tuple(_patched(_VOLUMES)),

@@ -141,6 +141,13 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         {"type": click.Choice(("None", "TokenReview"))},
     ),
     ("endpoints_debug", "--debug/--no-debug", "Whether there is /debug.  [default: debug]", {"default": None}),
+    (
+        "binding_verify",
+        "--verify-bindings/--no-verify-bindings",
+        "Whether a node's pods are read after each binding, and a pod that does not fit beside what another scheduler "
+        "bound meanwhile is evicted before it starts.  [default: no-verify-bindings]",
+        {"default": None},
+    ),
     ("log_format", "--log-format", "[default: text]", {"type": click.Choice(("text", "json"))}),
     (
         "tracing_endpoint",

@@ -1,4 +1,5 @@
-"""What nobody else would tell: a pod whose schedulerName nobody serves, and policies where nobody reads them.
+"""What nobody else would tell: a pod whose schedulerName nobody serves, policies where nobody reads them, and another
+scheduler on the same nodes.
 
 Rules:
 1. A pod that has waited for `PATIENCE` and that no policy here serves is told so by an Event, once, and counted for a
@@ -7,7 +8,9 @@ Rules:
 2. A ConfigMap or SchedulingPolicy with the label, outside the namespace that is read, is told so by an Event, once. One
    with a status is read by another installation. To look at other namespaces is a right of its own in `deploy/`.
    Without it nothing is told, and nothing is refused, as the right is asked about first.
-3. Only the leader tells. What was told is forgotten when another process leads: then it is told once more.
+3. Another scheduler that binds pods to nodes with pods of ours is told of in the log and by an Event on the first such
+   node, once for each scheduler name, unless bindings are verified.
+4. Only the leader tells. What was told is forgotten when another process leads: then it is told once more.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind
 from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.policies.forms import FORMS, Form, selector
 from policyengine.kube.policies.reports import CONTROLLER
@@ -41,6 +45,15 @@ NAMES = 5
 """Scheduler names that a note shows."""
 KUBE_SCHEDULERS = "default-scheduler"
 """The one name that others serve wherever Kubernetes runs."""
+_NEIGHBOUR = (
+    "another scheduler binds pods of schedulerName `{name}` to node {node} {how}: each may overfill it for the other; "
+    "{remedy} (docs/operations.md, Beside another scheduler)"
+)
+_SAME_NODES = (
+    "beside pods of this one",
+    "let one process serve all names, give each its own nodes, or have bindings verified",
+)
+_SAME_NAME = "though this one serves that name", "two installations need one Lease, or two names"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -69,6 +82,7 @@ class Notices:
         self._told: set[str] = set()
         """UIDs of the pods that were told and still wait."""
         self._told_policies: set[str] = set()
+        self._told_neighbours: set[str] = set()
         self._seen: set[str] = set()
         """UIDs of the policies elsewhere that were there at the last look: another installation has had its time."""
 
@@ -80,6 +94,7 @@ class Notices:
                 self.not_served.clear()
                 continue
             self.look_at_pods()
+            self.look_at_neighbours()
             try:
                 await self.look_elsewhere()
             except (ApiError, ConnectionFailed) as error:
@@ -108,6 +123,19 @@ class Notices:
             names = ", ".join(nearest_first(pod.scheduler_name, ours)[:NAMES]) or "none"
             note = f"nobody serves schedulerName `{pod.scheduler_name}`; served by policies: {names}"
             self._record(_event("v1", "Pod", pod.uid, pod.namespace, pod.name, "NotServed", "Scheduling", note))
+
+    def look_at_neighbours(self) -> None:
+        """Tell of others who bind pods to the same nodes."""
+        if self._state.verifies_bindings:
+            return
+        served = {profile.scheduler_name for profile in self._state.profiles}
+        for name in self._state.neighbours.keys() - self._told_neighbours:
+            self._told_neighbours.add(name)
+            node = self._state.neighbours[name].node
+            how, remedy = _SAME_NAME if name in served else _SAME_NODES
+            note = _NEIGHBOUR.format(name=escaped(name), node=node, how=how, remedy=remedy)
+            logger.warning("%s", note)
+            self._record(_event("v1", "Node", node, "", node, "SharedWithOtherScheduler", "Binding", note))
 
     async def look_elsewhere(self) -> None:
         """Tell of policies in namespaces that are not read. Raises `ApiError`, `ConnectionFailed`."""

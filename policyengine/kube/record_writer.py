@@ -73,7 +73,7 @@ class RecordWriter:
 
     def recorded(self, state: SchedulerState, core: DrivenCore | None = None) -> RecordingCore:
         """What is to be driven in the core's place, so that all of it is recorded. `core`: who looks on already."""
-        began = Began(__version__, self._run, extenders=state.extenders)
+        began = Began(__version__, self._run, extenders=state.extenders, verifies_bindings=state.verifies_bindings)
         self._recorder = Recorder(began, state.profiles, self._full.set)
         return RecordingCore(core or state, self._recorder)
 

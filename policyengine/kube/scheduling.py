@@ -47,17 +47,18 @@ class Scheduler:
         extenders: Sequence[HttpExtender] = (),
         observed: Callable[[SchedulerState], DrivenCore] = lambda state: state,
         with_notices: bool = False,
+        verifies_bindings: bool = False,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
         drives in the core's place: the core, with somebody who looks on. `with_notices`: whether Events tell of what
-        nobody serves, and nobody reads."""
+        nobody serves, and nobody reads. `verifies_bindings`: as `SchedulerState`."""
         self.elector = elector
         self.waiting_for = ""
         """Why the first lists were not asked for yet, as far as is known."""
         self.history = ServerHistory(client, clock) if elector is None else elector.history
         # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
         extenders = sorted(extenders, key=lambda one: one.ignorable)
-        self.state = SchedulerState(profiles, [extender.described() for extender in extenders])
+        self.state = SchedulerState(profiles, [extender.described() for extender in extenders], verifies_bindings)
         self.runner = Runner(
             observed(self.state),
             client,

@@ -77,6 +77,8 @@ class Began(msgspec.Struct, frozen=True):
     at: float = 0.0
     """When what was known is told."""
     extenders: tuple[Extender, ...] = ()
+    verifies_bindings: bool = False
+    """As `SchedulerState` was made."""
     watched_only: bool = False
     """Whether nothing was decided: a cluster was watched, whoever schedules it."""
 

@@ -147,7 +147,8 @@ class Replay:
         self._goes_on = began.continues and self._whole and before is not None and before.run == began.run
         """Whether what this file says was known is known."""
         if not self._goes_on:
-            self.state, self.now, self._whole = SchedulerState((), began.extenders), began.at, True
+            self.state = SchedulerState((), began.extenders, began.verifies_bindings)
+            self.now, self._whole = began.at, True
             self._played = Encoder()
             self._compares = not began.continues and not began.watched_only
             self.exact = self.exact and self._compares

@@ -80,19 +80,23 @@ class RecordEvent(Action, frozen=True):
 
 
 class DeleteVictim(Action, frozen=True):
-    """Mark a pod as a target of preemption (condition DisruptionTarget), then delete it, if it still is the one with
+    """Mark a pod as one that has to go (condition DisruptionTarget), then delete it, if it still is the one with
     this UID; answer with `VictimDeleted` or `VictimNotDeleted`."""
 
     uid: str
     namespace: str
     name: str
     preemptor: str
-    """UID of the pod that needs the room."""
+    """UID of the pod that needs the room; "" where a binding of ours does not hold (`binding.verification`)."""
     message: str
     """The condition's."""
     observed_generation: int
     event: RecordEvent
     """What is to be said once it is deleted; the core says it."""
+    reason: str = "PreemptionByScheduler"
+    """The condition's."""
+    resource_version: str = ""
+    """The version at which it was decided; it is left alone at any other one. "" for whichever it has."""
 
 
 class AskExtenders(Action, frozen=True):
@@ -142,6 +146,13 @@ class ReadPod(Action, frozen=True):
     name: str
     asked_at: float = 0.0
     """When that was, in seconds: what the answer shows is not older."""
+
+
+class ReadNodePods(Action, frozen=True):
+    """Read the pods of a node from the server, as they are and not as a cache knows them; answer with `NodePodsRead` or
+    `ReadNodePodsFailed`."""
+
+    node: str
 
 
 class Log(Action, frozen=True):

@@ -27,6 +27,7 @@ from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import Action, Log
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.extender import Extender, Question
+from policyengine.scheduler.neighbours import Neighbours
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod
@@ -34,6 +35,7 @@ from policyengine.scheduler.recent_placements import Placement, RecentPlacements
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided
+from policyengine.scheduler.unverified_bindings import UnverifiedBindings
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -129,6 +131,9 @@ class Core:
         a pod out of its queue (DefaultPreemption's PreEnqueue); here it may be tried, and is bound where it fits."""
         self.confirmed: set[str] = set()
         """Pods that the server said are bound and the watch has not shown there yet."""
+        self.unverified: UnverifiedBindings | None = None
+        """None where bindings are not verified."""
+        self.neighbours = Neighbours()
         self.extenders: tuple[Extender, ...] = ()
         self.consulted: dict[str, Question] = {}
         """Pods that extenders were asked about, by UID."""

@@ -14,6 +14,7 @@ from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.revalidate import revalidate
 from policyengine.scheduler.core import Core
@@ -21,6 +22,7 @@ from policyengine.scheduler.gangs import pod_group_status
 from policyengine.scheduler.messages import (
     NodeDeleted,
     NodeObserved,
+    NodePodsRead,
     ObjectDeleted,
     ObjectObserved,
     PodDeleted,
@@ -113,6 +115,16 @@ def pod_read(core: Core, message: PodRead) -> None:
         seen_unassigned(core, decision, message.asked.asked_at)
 
 
+def node_pods_read(core: Core, message: NodePodsRead) -> None:
+    """The pods of a node were read, because a pod was bound to it."""
+
+    def take_in() -> None:
+        for pod in message.pods:
+            pod_observed(core, PodObserved(pod))
+
+    verification.answered(core, message.asked.node, take_in, frozenset(pod.metadata.uid for pod in message.pods))
+
+
 def pod_deleted(core: Core, message: PodDeleted) -> None:
     """A pod is gone."""
     namesake = None if message.uid else core.view.find_pod(message.namespace, message.name)
@@ -195,6 +207,9 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
     if old is None or old.node_name != new.node_name:
         # Somebody else took room here: decisions under way for this node may not hold any more.
         revalidate(core, new.node_name)
+        verification.somebody_came(core, new.node_name)
+        if old is not None and core.is_synced:
+            core.neighbours.note(core.view, core.profiles, new)
 
 
 def _leaving(core: Core, pod: PodInfo) -> None:

@@ -21,6 +21,7 @@ from policyengine.scheduler.actions import (
     DeleteVictim,
     NodeVictims,
     PatchObject,
+    ReadNodePods,
     ReadPod,
 )
 from policyengine.scheduler.rollout import RolloutSettings
@@ -218,6 +219,20 @@ class ReadPodFailed(Message, frozen=True):
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
     uid: str
+    retry_after: float = 0.0
+
+
+class NodePodsRead(Message, frozen=True):
+    """The pods that stood on a node after they were asked for; a watch may show what is older."""
+
+    asked: ReadNodePods
+    pods: tuple[Pod, ...]
+
+
+class ReadNodePodsFailed(Message, frozen=True):
+    """The answer to a `ReadNodePods` never came; the core asks again after a while."""
+
+    asked: ReadNodePods
     retry_after: float = 0.0
 
 

@@ -23,6 +23,7 @@ from policyengine.framework.scoring import NOMINATED, ONLY, Choice, unscored
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.binding import prebind
+from policyengine.scheduler.binding.verification import GIVES_WAY
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
@@ -178,6 +179,8 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     binder = None
     if core.extenders:
         binder = next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
+    if core.unverified is not None and binder is None:
+        annotations[GIVES_WAY] = held.runtime.policy_hash
     asked = Bind(pod.uid, pod.namespace, pod.name, held.node, held.runtime.policy_hash, annotations, binder)
     core.last_number += 1
     decision = core.bindings[pod.uid] = Decision(held, asked, core.last_number)

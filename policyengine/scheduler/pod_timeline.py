@@ -61,6 +61,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "preempting": ("node", "victims", "why"),
     "preempted": ("by", "node"),
     "not preempted": ("victim", "message"),
+    "gives way": ("node", "message"),
     "unserved": ("scheduler name",),
 }
 """What the values of a line mean, for each kind of line."""

@@ -32,11 +32,13 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import retry_after
 from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod, RoomMade
+from policyengine.scheduler.reservations import READ_AGAIN
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -109,12 +111,18 @@ def victim_deleted(core: Core, message: VictimDeleted) -> None:
     asked = message.asked
     if message.was_there:
         core.actions.append(asked.event)
-    _answered(core, asked, None)
+    if asked.preemptor:
+        _answered(core, asked, None)
+    else:
+        verification.eviction_answered(core, asked, None if message.was_there else 0.0)
 
 
 def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
     """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
     asked = message.asked
+    if not asked.preemptor:
+        verification.eviction_answered(core, asked, max(READ_AGAIN, retry_after(asked.uid, message.retry_after)))
+        return
     core.timeline.record(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
     _answered(core, asked, retry_after(asked.preemptor, message.retry_after))
 

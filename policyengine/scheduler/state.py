@@ -13,7 +13,7 @@ in the table below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any
 
@@ -22,12 +22,13 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.scheduler import candidate_cycles, cycle, event_handlers, messages, policy_changes, preempt
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.binding import bind_result, prebind
+from policyengine.scheduler.binding import bind_result, prebind, verification
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.gangs import gang_cycle, gang_release, node_choice, pod_group_status
 from policyengine.scheduler.invariants import validate
 from policyengine.scheduler.messages import Message
+from policyengine.scheduler.neighbours import Neighbour
 from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
 from policyengine.scheduler.queue.fair_share import FairPods
@@ -35,6 +36,7 @@ from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 from policyengine.scheduler.recent_placements import Placement
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
+from policyengine.scheduler.unverified_bindings import UnverifiedBindings
 
 _GONE_BACK = "the API server has gone back to an older copy"
 
@@ -42,9 +44,13 @@ _GONE_BACK = "the API server has gone back to an older copy"
 class SchedulerState:
     """The scheduler, as a value that changes by messages."""
 
-    def __init__(self, profiles: Iterable[Profile] = (), extenders: Iterable[Extender] = ()) -> None:
-        """`profiles` serve from the start, as if a `ProfileReplaced` had come for each."""
+    def __init__(
+        self, profiles: Iterable[Profile] = (), extenders: Iterable[Extender] = (), verifies_bindings: bool = False
+    ) -> None:
+        """`profiles` serve from the start, as if a `ProfileReplaced` had come for each. `verifies_bindings`: whether a
+        pod that turns out not to fit beside what others bound meanwhile is evicted before it starts."""
         self._core = Core()
+        self._core.unverified = UnverifiedBindings() if verifies_bindings else None
         self._core.extenders = tuple(extenders)
         for profile in profiles:
             policy_changes.profile_replaced(self._core, messages.ProfileReplaced(profile))
@@ -73,7 +79,12 @@ class SchedulerState:
     def next_wakeup(self, now: float = 0.0) -> float | None:
         """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
         core = self._core
-        times = [core.gang_overdue_at, *(one.queue.next_wakeup() for one in core.profiles.values() if one.is_served)]
+        verified = inf if core.unverified is None else core.unverified.next_wakeup()
+        times = [
+            core.gang_overdue_at,
+            verified,
+            *(one.queue.next_wakeup() for one in core.profiles.values() if one.is_served),
+        ]
         if core.bindings.unsettled:
             times += core.bindings.times()
         if core.waiting_pods:
@@ -113,6 +124,16 @@ class SchedulerState:
     def rollouts(self) -> dict[str, Rollout]:
         """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
         return {name: one.rollout for name, one in self._core.profiles.items() if one.rollout is not None}
+
+    @property
+    def verifies_bindings(self) -> bool:
+        """Whether pods that turn out not to fit beside what others bound are evicted."""
+        return self._core.unverified is not None
+
+    @property
+    def neighbours(self) -> Mapping[str, Neighbour]:
+        """Who else binds pods to nodes that are scheduled onto here, by the pods' scheduler name."""
+        return self._core.neighbours
 
     def pending_counts(self, scheduler_name: str) -> dict[str, int]:
         """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
@@ -233,6 +254,7 @@ def _review_gangs(core: Core) -> None:
 
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
     core.is_synced = True
+    verification.take_over(core)
 
 
 def _cache_lost(core: Core, message: messages.CacheLost) -> None:
@@ -256,6 +278,7 @@ def _tick(core: Core, message: messages.Tick) -> None:
     for served in core.profiles.values():
         if served.is_served:
             served.queue.advance(core.now)
+    verification.look_again(core)
     if core.gang_overdue_at <= core.now:
         gang_cycle.try_again_overdue(core)
     if core.waiting_pods:
@@ -315,6 +338,8 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.VictimsAnswered: cycle.victims_answered,
     messages.PodRead: event_handlers.pod_read,
     messages.ReadPodFailed: bind_result.read_pod_failed,
+    messages.NodePodsRead: event_handlers.node_pods_read,
+    messages.ReadNodePodsFailed: bind_result.read_node_pods_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,
     messages.ComparisonRequested: candidate_cycles.comparison_requested,

@@ -131,6 +131,7 @@ async def live(
             extenders=extenders,
             observed=observed,
             with_notices=policies["notices"],
+            verifies_bindings=configuration.data["binding"]["verify"],
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)

@@ -3,7 +3,8 @@ requests as they went over the wire, the server's writes as JSON, what the watch
 
 I1 no pod bound twice · I2 no binding of ours raises a node over its allocatable · I3 no pod lost · I4 no gang in part ·
 I5 one leader acts · I6 one policy hash a decision · I7 the cache is what there is · I8 nothing is done in a hot loop ·
-I9 every hard rule held when the binding was sent.
+I9 every hard rule held when the binding was sent · I10 where bindings are verified, no node stays
+overfull by a pod that gives way.
 
 What a replica could not know it is not blamed for, nor for what turned out well: a binding is checked by what both was
 true when it was sent, and had been shown to that replica before; and by all that was bound in our name.
@@ -20,7 +21,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-INVARIANTS = {f"I{number}" for number in range(1, 10)}
+INVARIANTS = {f"I{number}" for number in range(1, 11)}
 UNITS = {"m": Fraction(1, 1000), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "": Fraction(1)}
 RESOURCES = ("cpu", "memory", "pods")
 FINISHED = ("Succeeded", "Failed")
@@ -31,6 +32,9 @@ LANDS_WITHIN = 60.0
 WINDOW, FAILURES, READS = 60.0, 40, 60
 """In so many seconds so many failed requests, and so many lists, of one client for one path."""
 INSTANT = 1e-6
+GIVES_WAY = "policyengine.io/gives-way"
+OVERFULL = 2.0
+"""Seconds for which a node may be overfull by a pod that gives way."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +149,20 @@ class Knowledge:
 class Auditor:
     """`read` takes the tape, `finish` looks at what there is at the end; `objections` is what came of it."""
 
-    def __init__(self, policies: Mapping[str, Policy] | None = None) -> None:
-        """`policies`: by policy hash."""
+    def __init__(
+        self, policies: Mapping[str, Policy] | None = None, verifies: bool = False, shares: bool = False
+    ) -> None:
+        """`policies`: by policy hash. `verifies`: whether bindings are verified. `shares`: whether each replica is an
+        installation of its own, and knows of the others' bindings what it was shown."""
         self.objections: list[str] = []
         self.pods: dict[str, Json] = {}
         self.nodes: dict[str, Json] = {}
         self.lease: Json = {}
         self.now = 0.0
         self._policies = policies or {}
+        self._verifies, self._shares = verifies, shares
+        self._overfull: dict[str, float] = {}
+        """Node -> since when it is overfull by a pod that gives way."""
         self._known: defaultdict[str, Knowledge] = defaultdict(Knowledge)
         self._held: deque[tuple[float, str, Any]] = deque()
         """What was shown at this very moment: nobody has had the time to read it."""
@@ -307,7 +317,7 @@ class Auditor:
         """`nodes`: the node as the sender may have known it, and as it was. `seen`: whom it knew to be there, whoever
         placed them."""
         name = nodes[0]["metadata"]["name"]
-        ours = {**self._bound, **known.bound_to}
+        ours = {**({} if self._shares else self._bound), **known.bound_to}
         on = [
             pod
             for uid, pod in self.pods.items()
@@ -349,10 +359,28 @@ class Auditor:
         table, key = (self.pods, item["metadata"]["uid"]) if write.kind == "Pod" else (self.nodes, write.name)
         if write.after is None:
             table.pop(key, None)
+        else:
+            table[key] = write.after
+        if self._verifies:
+            self._measure(_node(item) if write.kind == "Pod" else write.name)
+        if write.after is None:
             return
-        table[key] = write.after
         if write.subresource == "binding" and write.user_agent.startswith("scheduler"):
             self._bound_in_our_name(write.user_agent, key, write.after)
+
+    def _measure(self, name: str) -> None:
+        """Whether the node is overfull, by a pod that gives way and has not begun to leave; what leaves before it began
+        is as good as gone."""
+        on = [pod for pod in self.pods.values() if _node(pod) == name and not _ended(pod)]
+        there = [pod for pod in on if _begun(pod) or not pod["metadata"].get("deletionTimestamp")]
+        node = self.nodes.get(name)
+        is_over = node is not None and any(
+            sum((_asks(pod, one) for pod in there), Fraction(0)) > _has(node, one) for one in RESOURCES
+        )
+        if is_over and any(_gives_way(pod) for pod in there):
+            self._overfull.setdefault(name, self.now)
+        elif (since := self._overfull.pop(name, None)) is not None and self.now - since > OVERFULL:
+            self.object_to("I10", f"{name} was overfull for {self.now - since:g} s")
 
     def _bound_in_our_name(self, who: str, uid: str, pod: Json) -> None:
         name = pod["spec"]["nodeName"]
@@ -407,6 +435,9 @@ class Auditor:
         """`cache`: `pods` (UID -> node), `nodes` (name -> (millicores, cordoned)), `held` (UIDs with a reservation that
         is not being bound) of the replica that leads; None where none does. `serves`: scheduler name -> policy."""
         self.now = now
+        for name, since in self._overfull.items():
+            if now - since > OVERFULL:
+                self.object_to("I10", f"{name} has been overfull for {now - since:g} s")
         if cache is not None:
             self._compare(cache)
             for uid in cache["held"]:
@@ -547,6 +578,16 @@ def _told(pod: Json) -> bool:
 
 def _ended(pod: Json) -> bool:
     return pod.get("status", {}).get("phase") in FINISHED
+
+
+def _begun(pod: Json) -> bool:
+    return "startTime" in pod.get("status", {})
+
+
+def _gives_way(pod: Json) -> bool:
+    meta = pod["metadata"]
+    has_controller = any(one.get("controller") for one in meta.get("ownerReferences", []))
+    return GIVES_WAY in meta.get("annotations", {}) and has_controller and not _begun(pod)
 
 
 def _gang(pod: Json) -> str:

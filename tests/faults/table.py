@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from tests.faults import test_bindings, test_clusters, test_policies, test_processes, test_restored, test_watches
+from tests.faults import (
+    test_bindings,
+    test_clusters,
+    test_policies,
+    test_processes,
+    test_restored,
+    test_sharing,
+    test_watches,
+)
 from tests.faults.defence import Row
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
@@ -17,6 +25,7 @@ MODULES: tuple[ModuleType, ...] = (
     test_processes,
     test_policies,
     test_restored,
+    test_sharing,
 )
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 HEAD = (

@@ -50,7 +50,9 @@ class Wire:
             raise ConnectionFailed("no route", sent=False)
         if self.page and "limit" in (how.get("query") or {}):
             how["query"] = {**how["query"], "limit": str(self.page)}
-        call = Call(self._who, method, path, json.loads(how["body"]) if how.get("body") else {})
+        selected = (how.get("query") or {}).get("fieldSelector", "").partition("spec.nodeName=")[2]
+        asked = f"{path}?{selected}" if selected else path
+        call = Call(self._who, method, asked, json.loads(how["body"]) if how.get("body") else {})
         self._put("sent", call)
         try:
             await asyncio.sleep(self._random.choice((0.001, 0.002, 0.005, 0.02)))
@@ -68,7 +70,9 @@ class Wire:
         query = how.get("query") or {}
         kind = path.partition("/api/v1/")[2].partition("/")[0]
         if response.status == 200 and method == "GET" and (kind in KINDS or "/pods/" in path):
-            return Heard(response, self._who, self._put, kind if kind in KINDS else "pods", "continue" in query)
+            return Heard(
+                response, self._who, self._put, kind if kind in KINDS else "pods", bool(selected) or "continue" in query
+            )
         return response
 
     def _deliver(self, seconds: float, method: str, path: str, how: dict[str, Any]) -> None:
@@ -88,7 +92,7 @@ class Wire:
 
 
 class Heard:
-    """An answer whose objects go onto the tape as they are read."""
+    """An answer whose objects go onto the tape as they are read. `goes_on`: it shows a part of what there is."""
 
     def __init__(self, inner: Response, who: str, put: Put, kind: str, goes_on: bool) -> None:
         self._inner = inner

@@ -77,7 +77,7 @@ def profiles_of(text: str) -> list[Profile]:
 class Replica:
     """One scheduler process."""
 
-    def __init__(self, world: World, name: str, elects: bool) -> None:
+    def __init__(self, world: World, name: str, elects: bool, policy: str) -> None:
         self.name = name
         self.clock = VirtualClock()
         self.log: list[tuple[float, Any]] = []
@@ -91,7 +91,8 @@ class Replica:
         self.wire.still_sends = lambda: self.leads  # what a former leader sent is seen too late: docs/reliability.md
         self.elector = LeaderElector(Client(self.wire), self.clock, seeded, name) if elects else None
         transport = LeadersTransport(self.wire, self.elector) if self.elector is not None else self.wire
-        profiles = profiles_of(world.policy)
+        self.policy = policy
+        profiles = profiles_of(policy)
         self.scheduler = Scheduler(
             Client(transport),
             self.clock,
@@ -101,6 +102,7 @@ class Replica:
             host=name,
             elector=self.elector,
             extenders=world.extenders,
+            verifies_bindings=world.verifies,
         )
         self.state = self.scheduler.state
         self._handle = self.state.handle
@@ -170,11 +172,23 @@ def millicores(text: object) -> int:
 class World:
     """`tape` is everything that happened: (seconds, what, details)."""
 
-    def __init__(self, seed: int = 0, policy: str = GANGS, elects: bool = False, validates: bool = True) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        policy: str = GANGS,
+        elects: bool = False,
+        validates: bool = True,
+        verifies: bool = False,
+        sisters: tuple[str, ...] = (),
+    ) -> None:
+        """`verifies`: whether schedulers verify their bindings. `sisters`: the policies of installations beside the
+        first, none of which elects."""
         self.seed = seed
         self.policy = policy
         self.elects = elects
         self.validates = validates
+        self.verifies = verifies
+        self.sisters = sisters
         self.page = 0
         """Objects of a page of a list, for replicas started from then on; 0 for what they ask for."""
         self.clock = VirtualClock()
@@ -188,7 +202,7 @@ class World:
         """By policy hash."""
         self.serves: dict[str, Policy] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        for profile in profiles_of(policy):
+        for profile in (one for text in (policy, *sisters) for one in profiles_of(text)):
             self.serves[profile.scheduler_name] = self.policies[profile.policy_hash] = Policy(profile.scheduler_name)
 
     def put(self, what: str, details: Any) -> None:
@@ -201,8 +215,8 @@ class World:
         self.put("stopped", seconds)
         loop.jump(seconds)
 
-    def start(self, name: str = "scheduler-a") -> Replica:
-        replica = Replica(self, name, self.elects)
+    def start(self, name: str = "scheduler-a", policy: str = "") -> Replica:
+        replica = Replica(self, name, self.elects, policy or self.policy)
         self.replicas.append(replica)
         return replica
 
@@ -277,7 +291,7 @@ class World:
 
     def objections(self) -> list[str]:
         """What the auditor has to say."""
-        auditor = Auditor(self.policies)
+        auditor = Auditor(self.policies, self.verifies, shares=bool(self.sisters))
         for replica in self.replicas:
             why = replica.why_ended()
             if why:
@@ -286,7 +300,7 @@ class World:
         leaders = [replica for replica in self.replicas if replica.leads]
         if not leaders:
             auditor.object_to("I3", "nobody schedules")
-        if len(leaders) > 1:
+        if len(leaders) > 1 + len(self.sisters):
             auditor.object_to("I5", "two lead")
         auditor.finish(self.clock.monotonic(), leaders[0].cache() if leaders else None, self.serves)
         return auditor.objections
@@ -330,6 +344,14 @@ def pod(name: str, cpu: str = "1", *, gang: str = "", least: int = 0, scheduler:
     }
 
 
+def of_set(name: str, cpu: str = "1", **more: Any) -> Json:
+    """A pod that a controller makes anew when it is gone (`controllers`)."""
+    made = pod(name, cpu, **more)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "set", "controller": True}
+    made["metadata"]["ownerReferences"] = [owner]
+    return made
+
+
 def node(name: str, cpu: str = "1", **spec: Any) -> Json:
     size = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
@@ -365,6 +387,25 @@ async def kubelets(world: World) -> None:
         for item in (await world.call("GET", PODS))["items"]:
             if item["spec"].get("nodeName") and item["metadata"].get("deletionTimestamp"):
                 await world.delete(item["metadata"]["name"])
+
+
+async def controllers(world: World, made: dict[str, Json]) -> None:
+    """Make each of these pods anew, under another name, when it is leaving; by name, and there may come more."""
+    while True:
+        await asyncio.sleep(2)
+        found = {item["metadata"]["name"]: item["metadata"] for item in (await world.call("GET", PODS))["items"]}
+        for name, item in list(made.items()):
+            if "deletionTimestamp" in found.get(name, {"deletionTimestamp": ""}):
+                again = f"{name}-again"
+                made[again] = {**made.pop(name), "metadata": {**item["metadata"], "name": again}}
+                await world.call("POST", PODS, made[again])
+
+
+async def of_controllers(world: World, made: dict[str, Json], *pods: Json) -> None:
+    """Pods that a controller has just made."""
+    for item in pods:
+        made[item["metadata"]["name"]] = item
+        await world.call("POST", PODS, item)
 
 
 async def drain(world: World, target: str) -> list[str]:

@@ -130,6 +130,67 @@ async def test_a_policy_where_nobody_reads_is_told_so_once_and_one_that_another_
     assert told == [("PolicyNotRead", "stray", note, 1)]
 
 
+async def bind_to_node(world: World, name: str, scheduler: str, **more: Any) -> None:
+    await create(world.outside, PODS, {**pod(name, scheduler=scheduler), **more})
+    await asyncio.sleep(1)
+    await create(world.outside, f"{PODS}/{name}/binding", {"metadata": {"name": name}, "target": {"name": "node-1"}})
+
+
+@scene
+async def test_another_scheduler_on_the_same_nodes_is_told_of_once_for_each_of_its_names(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.start()
+    await create(world.outside, PODS, pod("ours", scheduler="policy-scheduler"))
+    await asyncio.sleep(1)
+    for name in ("one", "two"):
+        await bind_to_node(world, name, "default-scheduler")
+    await asyncio.sleep(LONG)
+    note = (
+        "another scheduler binds pods of schedulerName `default-scheduler` to node node-1 beside pods of this one: "
+        "each may overfill it for the other; let one process serve all names, give each its own nodes, or have "
+        "bindings verified (docs/operations.md, Beside another scheduler)"
+    )
+    assert await world.events() == [("SharedWithOtherScheduler", "node-1", note, 1)]
+    assert [line.message for line in caplog.records if line.levelname == "WARNING"] == [note]
+
+
+@scene
+async def test_who_binds_pods_of_our_own_name_is_told_of_as_another_installation(world: World) -> None:
+    world.start()
+    await asyncio.sleep(1)
+    gated = pod("ours", scheduler="policy-scheduler", nodeSelector={"no": "node"})
+    await create(world.outside, PODS, gated)
+    await asyncio.sleep(1)
+    await create(world.outside, f"{PODS}/ours/binding", {"metadata": {"name": "ours"}, "target": {"name": "node-1"}})
+    await asyncio.sleep(LONG)
+    ((reason, name, note, _),) = await world.events()
+    assert (reason, name) == ("SharedWithOtherScheduler", "node-1")
+    assert "though this one serves that name" in note
+
+
+@scene
+async def test_daemon_sets_and_nodes_without_pods_of_ours_are_no_reason_to_tell(world: World) -> None:
+    world.start()
+    await bind_to_node(world, "alone", "default-scheduler")
+    await create(world.outside, PODS, pod("ours", scheduler="policy-scheduler"))
+    await asyncio.sleep(1)
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agents", "uid": "1", "controller": True}
+    await bind_to_node(world, "agent", "default-scheduler", metadata={"name": "agent", "ownerReferences": [owner]})
+    await asyncio.sleep(LONG)
+    assert await world.events() == []
+
+
+@scene
+async def test_where_bindings_are_verified_nobody_is_told_of_neighbours(world: World) -> None:
+    world.start(verifies_bindings=True)
+    await create(world.outside, PODS, pod("ours", scheduler="policy-scheduler"))
+    await asyncio.sleep(1)
+    await bind_to_node(world, "one", "default-scheduler")
+    await asyncio.sleep(LONG)
+    assert await world.events() == []
+
+
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "MOST", MOST_AT_ONCE)

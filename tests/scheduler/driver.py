@@ -47,8 +47,8 @@ def pod(name: str = "p", cpu: str = "1") -> PodBuilder:
 class Driver:
     """A scheduler, its time, and the versions of the objects it is shown."""
 
-    def __init__(self, *profiles: Profile, synced: bool = True) -> None:
-        self.state = SchedulerState(profiles or (default_profile(),))
+    def __init__(self, *profiles: Profile, synced: bool = True, verifies: bool = False) -> None:
+        self.state = SchedulerState(profiles or (default_profile(),), verifies_bindings=verifies)
         self.now = START
         self.log: list[tuple[float, Message]] = []
         self.validates = True

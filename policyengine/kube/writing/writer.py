@@ -26,6 +26,7 @@ from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
 from policyengine.kube.writing.binding_rights import BindingRights
 from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions
+from policyengine.kube.writing.node_pods import read_node_pods
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
     Action,
@@ -36,6 +37,7 @@ from policyengine.scheduler.actions import (
     Log,
     PatchObject,
     PatchPodCondition,
+    ReadNodePods,
     ReadPod,
     RecordEvent,
 )
@@ -45,10 +47,12 @@ from policyengine.scheduler.messages import (
     BindSucceeded,
     BindUnknown,
     Message,
+    NodePodsRead,
     ObjectPatched,
     ObjectPatchFailed,
     PodDeleted,
     PodRead,
+    ReadNodePodsFailed,
     ReadPodFailed,
     VictimDeleted,
     VictimNotDeleted,
@@ -131,6 +135,8 @@ class Writer:
                 self._send("patch", partial(patch_object, self._client, action))
             case ReadPod():
                 self._send("read", partial(read_pod, self._client, self._pods, self._history, action))
+            case ReadNodePods():
+                self._send("verify", partial(read_node_pods, self._client, self._pods, action))
             case AskExtenders() | AskAboutVictims():
                 self._send("ask", partial(self._extenders.ask, action), self._questions)
             case Log():
@@ -160,7 +166,7 @@ class Writer:
     @property
     def outstanding(self) -> int:
         """Requests whose outcome is awaited at the end."""
-        return self._under_way["bind"] + self._under_way["delete"] + self._under_way["patch"]
+        return sum(self._under_way[what] for what in ("bind", "delete", "patch", "verify"))
 
     @property
     def has_room(self) -> bool:
@@ -257,25 +263,27 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
 
 
 async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> VictimDeleted | VictimNotDeleted:
-    """Delete a victim of preemption, after it has the condition DisruptionTarget, so that its owner sees why it goes.
+    """Delete a victim of preemption, or what gives way, after it has the condition DisruptionTarget, so that its owner
+    sees why it goes.
 
-    Both requests carry the UID: a new pod under the victim's name is left alone, and a request that lands late does no
-    harm. The eviction API is not used: it would refuse what DefaultPreemption may choose (a disruption budget it has to
-    break). Rights needed: `patch` on pods/status and `delete` on pods.
+    Both requests carry the UID, and the version where one is given: a new pod under the victim's name is left alone,
+    and a request that lands late does no harm. The eviction API is not used: it would refuse what DefaultPreemption may
+    choose (a disruption budget it has to break). Rights needed: `patch` on pods/status and `delete` on pods.
     """
     since = format_time(clock.now())
-    status = conditions(
-        "DisruptionTarget", "True", "PreemptionByScheduler", asked.message, since, asked.observed_generation
-    )
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": asked.uid}}
+    status = conditions("DisruptionTarget", "True", asked.reason, asked.message, since, asked.observed_generation)
+    only_if = {"uid": asked.uid}
     try:
-        await client.patch_pod_status(asked.namespace, asked.name, status, asked.uid)
+        pod = await client.patch_pod_status(asked.namespace, asked.name, status, asked.uid, asked.resource_version)
+        if asked.resource_version:
+            only_if["resourceVersion"] = identity(pod).resource_version
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": only_if}
         await client.call("DELETE", PODS.path(asked.namespace, asked.name), options)
     except ApiError as error:
         if error.status in _GONE:
             return VictimDeleted(asked, was_there=False)
         return VictimNotDeleted(asked, error.message, error.retry_after)
-    except ConnectionFailed as error:
+    except (ConnectionFailed, Malformed) as error:
         return VictimNotDeleted(asked, str(error))
     return VictimDeleted(asked)
 
@@ -288,6 +296,8 @@ def _of_another_generation(outcome: Message) -> Message:
             return BindUnknown(outcome.uid, why)
         case PodRead() | PodDeleted():
             return ReadPodFailed(outcome.uid if isinstance(outcome, PodDeleted) else outcome.asked.uid)
+        case NodePodsRead():
+            return ReadNodePodsFailed(outcome.asked)
         case ObjectPatched():
             return ObjectPatchFailed(outcome.asked, BindFailure.OVERLOADED, why)
     return outcome

@@ -24,8 +24,16 @@ from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import ReadPod
+from policyengine.scheduler.binding import verification
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, ReadPodFailed
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    ReadNodePodsFailed,
+    ReadPodFailed,
+)
 from policyengine.scheduler.reservations import Decision, Phase
 
 SLEW = 0.1
@@ -101,6 +109,11 @@ def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
 
 
+def read_node_pods_failed(core: Core, message: ReadNodePodsFailed) -> None:
+    """A node's pods were not read."""
+    verification.not_answered(core, message.asked.node, retry_after(message.asked.node, message.retry_after))
+
+
 def settle(core: Core, decision: Decision) -> None:
     """A pod with a binding under way was seen, which tells the result where it stands on a node."""
     bind = decision.bind
@@ -140,6 +153,7 @@ def _bound(core: Core, decision: Decision) -> None:
     core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
     core.log(decision.held.runtime, "postBind", queued.pod, bind.node)
     core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node, decision.held.runtime.policy))
+    verification.begin(core, decision)
 
 
 def read(core: Core, decision: Decision) -> None:

@@ -14,8 +14,14 @@ b is filtered first, as if only a were there, and refused: its binding is withdr
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.reservations import Decision, Phase, Reservation
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.scheduler.profiles import ProfileRuntime
 
 NODE_GONE = "node is gone"
 
@@ -28,13 +34,13 @@ def revalidate(core: Core, node: str) -> None:
         if decision.phase is Phase.PREPARING:
             _revalidate_preparing(core, decision, withdrawn)
         elif not decision.withdrawn:
-            decision.withdrawn = refusal_now(core, decision.held, withdrawn)
+            decision.withdrawn = _refusal(core, decision.held, withdrawn)
             if decision.withdrawn:
                 decision.held.served.queue.gangs.mark_changed(decision.bind.uid)
                 if not decision.is_sent:
                     withdrawn.append(decision.bind.uid)
     for waiting in list(core.waiting_pods.values()):
-        if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
+        if waiting.held.node == node and (reason := _refusal(core, waiting.held, [])):
             core.waiting_pods.pop(waiting.held.queued.uid, None)
             core.withdraw(waiting.held, reason)
 
@@ -42,25 +48,35 @@ def revalidate(core: Core, node: str) -> None:
 def _revalidate_preparing(core: Core, decision: Decision, withdrawn: list[str]) -> None:
     decision.ask_again = True
     asked_anyway = frozenset(step.plugin.name for step in decision.steps)
-    reason = refusal_now(core, decision.held, withdrawn, asked_anyway)
+    reason = _refusal(core, decision.held, withdrawn, asked_anyway)
     if reason:
         core.bindings.end(decision.bind.uid)
         core.withdraw(decision.held, reason)
 
 
-def refusal_now(core: Core, held: Reservation, without: list[str], but: frozenset[str] = frozenset()) -> str:
+def _refusal(core: Core, held: Reservation, without: list[str], but: frozenset[str] = frozenset()) -> str:
+    return refusal_now(core, held.queued.pod, held.node, held.runtime, without, but)
+
+
+def refusal_now(
+    core: Core,
+    pod: PodInfo,
+    node: str,
+    runtime: ProfileRuntime,
+    without: list[str],
+    but: frozenset[str] = frozenset(),
+) -> str:
     """Why the pod would be refused on its node now; empty if it would not be, or if that is unknown. `without`: pods to
     leave out besides itself. `but`: plugins whose refusal does not count."""
-    row = core.view.nodes.row_of.get(held.node)
+    row = core.view.nodes.row_of.get(node)
     if row is None:
         return NODE_GONE
-    pod = held.queued.pod
     try:
         with core.view.hypothetically(remove=[pod.uid, *without]):
-            diagnosis = held.runtime.evaluator.filter(pod, core.view.snapshot())
+            diagnosis = runtime.evaluator.filter(pod, core.view.snapshot())
             status = diagnosis.refusal(row)
     except Exception as failure:  # a filter that fails says nothing against the decision it has let pass
-        core.timeline.record(pod.uid, core.now, "not revalidated", held.node, failed_with(failure).message)
+        core.timeline.record(pod.uid, core.now, "not revalidated", node, failed_with(failure).message)
         return ""
     if status.is_success or status.plugin in but:
         return ""

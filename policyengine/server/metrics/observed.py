@@ -82,6 +82,7 @@ class ObservedCore:
             "gone": self._gone,
             "unserved": self._gone,
             "preempting": self._preempting,
+            "gives way": lambda uid, at, values: self._metrics.given_way.add(),
         }
         state.observe(self._told if traces is None else self._told_both)
         self.may_bind = state.may_bind

@@ -104,6 +104,7 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
     if scheduler.notices is not None:
         most = scheduler.notices.not_served.most_common(NAMES)
         metrics.not_served.read(((name,), float(count)) for name, count in most)
+    metrics.bindings_by_others.values[()] = float(sum(one.bindings for one in scheduler.state.neighbours.values()))
     metrics.restorations.values[()] = float(scheduler.history.generation)
     now = clock.monotonic()
     metrics.watch_failing.read(

@@ -310,6 +310,14 @@ class SchedulerMetrics:
         "policyengine_server_restorations_total",
         "How often the API server was found to have gone back to an older copy, or to be another cluster's.",
     )
+    bindings_by_others: Counter = _counter(
+        "policyengine_bindings_by_others_total",
+        "Pods that another scheduler was seen to bind to nodes with pods of the scheduler names served here.",
+    )
+    given_way: Counter = _counter(
+        "policyengine_pods_given_way_total",
+        "Pods bound here that did not fit beside what another scheduler bound meanwhile, where bindings are verified.",
+    )
     extender_requests: Counter = _counter(
         "policyengine_extender_client_requests_total",
         "Requests to extenders, by the extender, its verb and the result: ok, error, ignored.",

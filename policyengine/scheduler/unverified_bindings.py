@@ -1,0 +1,65 @@
+"""The bindings of the last minute that may turn out not to hold, and the nodes that are read because of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policyengine.scheduler.profiles import ProfileRuntime
+
+WATCHED = 60.0
+"""Seconds for which a binding may turn out not to hold: whoever did not know of it when deciding has his own binding
+answered by then (kube-apiserver's --request-timeout)."""
+
+
+@dataclass(slots=True, eq=False)
+class BoundPod:
+    """A pod that may have to give way."""
+
+    runtime: ProfileRuntime
+    """The policy that decided."""
+    until: float
+    is_evicted: bool = False
+
+
+class UnverifiedBindings:
+    """What `binding.verification` knows."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, dict[str, BoundPod]] = {}
+        """Node -> UID -> pod."""
+        self.reading: dict[str, bool] = {}
+        """Node whose pods are being read -> whether they are to be read once more, as something happened meanwhile."""
+        self.read_at: dict[str, float] = {}
+        """Node that could not be read -> when to try again, in seconds."""
+        self.failures = 0
+        """How often nodes could not be read since one could."""
+        self._in_turn: deque[tuple[str, str]] = deque()
+        """(node, UID) in the order in which their time is up."""
+
+    def next_wakeup(self) -> float:
+        """When a node is to be read, in seconds; inf for never."""
+        return min(self.read_at.values(), default=inf)
+
+    def watch(self, uid: str, node: str, runtime: ProfileRuntime, now: float) -> None:
+        """The pod was bound."""
+        self.bound.setdefault(node, {})[uid] = BoundPod(runtime, now + WATCHED)
+        self._in_turn.append((node, uid))
+        while self._in_turn:
+            node, uid = self._in_turn[0]
+            pod = self.bound.get(node, {}).get(uid)
+            if pod is not None and pod.until > now:
+                return
+            self._in_turn.popleft()
+            self.forget(uid, node)
+
+    def forget(self, uid: str, node: str) -> None:
+        """The pod stays where it is, or is gone."""
+        pods = self.bound.get(node)
+        if pods is not None:
+            pods.pop(uid, None)
+            if not pods:
+                del self.bound[node]
