@@ -45,7 +45,7 @@ STUCK_AFTER = 60.0
 """Seconds after its deletionTimestamp that a pod is believed to go still."""
 NOT_TRIED = "not tried: what comes before it takes too many steps"
 _HELD_TOLD = 5.0
-"""Seconds after which held pods have been told how far their gang is (`scheduling_queue.GANG_MESSAGE_PERIOD`)."""
+"""Seconds after which held pods have been told how far their gang is (`scheduling_queue.GANG_MESSAGE_AFTER`)."""
 _TRIED = 2
 _MOVED_BY_TIME = {"active": "attempted", "backoff": "attempted", "binding": "attempted", "waiting at permit": "waiting"}
 """Places that a pod leaves by the passing of time -> the line of its timeline that says it came to that again."""

@@ -79,8 +79,8 @@ class Plugin(Protocol):
 class PreEnqueuePlugin(Plugin, Protocol):
     """Asked before a pod may enter the active queue."""
 
-    def pre_enqueue(self, pod: PodInfo) -> Status:
-        """SUCCESS, or the reason why the pod is gated."""
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """SUCCESS, or the reason why the pod is gated; as with kube-scheduler, its owner is not told."""
 
 
 @runtime_checkable

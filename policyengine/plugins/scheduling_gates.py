@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.event_hints import is_own_update, on
@@ -15,7 +16,7 @@ class SchedulingGates:
 
     name = "SchedulingGates"
 
-    def pre_enqueue(self, pod: PodInfo) -> Status:
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Refused while any gate is left."""
         gates = pod.shape.spec.scheduling_gates
         if not gates:

@@ -287,14 +287,19 @@ class Core:
         return True
 
     def tell_kept_out(self) -> None:
-        """Tell the owners of pods that came to be kept outside a queue, and still are."""
+        """Tell the owners of pods that came to be kept outside a queue, and still are.
+
+        Of a pod that a plugin gates nothing is told: the API server has set the condition SchedulingGated, or who makes
+        what it waits for tells of that. By the condition Unschedulable an autoscaler would add nodes in vain.
+        """
         for served in self.profiles.values():
-            for queued, message, again in served.queue.take_notices():
+            for queued, message, again, is_told in served.queue.take_notices():
                 if queued.place not in (Place.GATED, Place.HELD) or queued.gate_message != message:
                     continue
-                if queued.place is Place.GATED and queued.pod.shape.spec.scheduling_gates:
-                    continue  # the API server has set the condition SchedulingGated
                 news = "" if self.nominate(queued.pod, "") else None
-                self.actions += conditions_and_events.failed(
-                    queued, UNSCHEDULABLE, message, served.runtime.policy, with_event=not again, nominated=news
-                )
+                if is_told:
+                    self.actions += conditions_and_events.failed(
+                        queued, UNSCHEDULABLE, message, served.runtime.policy, with_event=not again, nominated=news
+                    )
+                elif news is not None:
+                    self.actions.append(conditions_and_events.nomination(queued.pod, news))

@@ -110,12 +110,12 @@ class DynamicResources:
         self._pending: PendingClaims | None = None
         self._last: tuple[Hashable, ClaimsState | Status] | None = None
 
-    def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Refused while a claim is still to be made from its template. Whether it exists is PreFilter's question."""
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Refused while a claim is still to be made, goes, or is another pod's."""
         if not pod.shape.spec.resource_claims:
             return SUCCESS
-        names = claim_names(pod)
-        return Status(_UNRESOLVABLE, (names,), self.name) if isinstance(names, str) else SUCCESS
+        claims = find_claims(pod, snapshot)
+        return Status(_UNRESOLVABLE, (claims,), self.name) if isinstance(claims, str) else SUCCESS
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The pod itself, where it has claims: they may be its own."""

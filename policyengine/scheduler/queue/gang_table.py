@@ -119,7 +119,7 @@ class GangTable:
         self._gangs: dict[tuple[str, str], Gang] = {}
         self._problems: dict[str, str] = {}
         self.recounted: dict[tuple[str, str], Gang] = {}
-        """Incomplete gangs whose message changed; the queue empties it when it has told the members."""
+        """Incomplete gangs whose message changed; the queue empties it."""
         self.changed: dict[tuple[str, str], Gang] = {}
         """Gangs whose placed members may be too few now, or enough to be bound; `gang_release` empties it."""
 

@@ -14,7 +14,8 @@ Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names ar
 5. An event that arrives during an attempt is held against the attempt's refusal.
 6. An empty active queue takes from backoff before its time.
 7. Members of a gang that became too small are held; those of a gang that became complete are let in.
-8. Held members are told how far their gang is every `GANG_MESSAGE_PERIOD` seconds at most: a gang of a thousand members
+8. A member that comes is told how far its gang is; those that are held already, once no member has come or gone for
+   `GANG_MESSAGE_AFTER` seconds, at the latest `GANG_MESSAGE_BY` seconds after the first: a gang of a thousand members
    that arrive one by one would otherwise cost half a million condition patches.
 
 Example: p is refused by NodeResourcesFit at 10.0 s and waits in unschedulable. At 10.3 s a pod is deleted, which
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 ADDED, UPDATED = "UnscheduledPodAdd", "UnscheduledPodUpdate"
 FLUSH_PERIOD = 30.0
-GANG_MESSAGE_PERIOD = 5.0
+GANG_MESSAGE_AFTER, GANG_MESSAGE_BY = 5.0, 60.0
 _QUEUED = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
 
 
@@ -59,7 +60,9 @@ class SchedulingQueue(SubQueues):
         super().__init__(profile, timeline or PodTimelines(), ClusterView() if view is None else view)
         self._next_flush = _next_multiple(FLUSH_PERIOD, now)
         self._next_minute = _next_multiple(60.0, now)
-        self._next_gang_messages = inf
+        self._next_gang_messages = self._untold_since = inf
+        self._untold: dict[tuple[str, str], Gang] = {}
+        """Gangs whose held members are to be told how far they are, and since when there are any."""
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -285,18 +288,21 @@ class SchedulingQueue(SubQueues):
                 elif not gang.is_complete and queued.place in _QUEUED:
                     self.detach(queued)
                     self.keep_out(queued, Place.HELD, "", gang.message, now)
-        if self.gangs.recounted and self._next_gang_messages == inf:
-            self._next_gang_messages = now + GANG_MESSAGE_PERIOD
+        if self.gangs.recounted:
+            self._untold |= self.gangs.recounted
+            self.gangs.recounted.clear()
+            self._untold_since = min(self._untold_since, now)
+            self._next_gang_messages = min(now + GANG_MESSAGE_AFTER, self._untold_since + GANG_MESSAGE_BY)
 
     def _tell_held_members(self) -> None:
         """Rule 8."""
-        self._next_gang_messages = inf
-        for gang in self.gangs.recounted.values():
+        self._next_gang_messages = self._untold_since = inf
+        for gang in self._untold.values():
             for queued in self.queued_members(gang):
                 if queued.place is Place.HELD and queued.gate_message != gang.message:
                     queued.gate_message = gang.message
                     self.notices.append(GateNotice(queued, gang.message, again=True))
-        self.gangs.recounted.clear()
+        self._untold.clear()
 
     def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:
         """End an attempt without a result: by default, the gang had enough without the pod, which goes on alone."""

@@ -35,6 +35,8 @@ class GateNotice(NamedTuple):
     message: str
     again: bool = False
     """Whether only the wording changed since it was told."""
+    is_told: bool = True
+    """False of what kube-scheduler does not tell either."""
 
 
 class SubQueues:
@@ -144,16 +146,18 @@ class SubQueues:
         self.unschedulable_pods.push(queued, (queued.queued_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
-    def keep_out(self, queued: QueuedPod, place: Place, plugin: str, message: str, now: float) -> None:
-        """Let the pod wait outside, GATED or HELD, and have its owner told if the reason is news. `plugin`: the one
-        that gates it; empty if no plugin's event can help."""
+    def keep_out(
+        self, queued: QueuedPod, place: Place, plugin: str, message: str, now: float, is_told: bool = True
+    ) -> None:
+        """Let the pod wait outside, GATED or HELD, and have its owner told, where it `is_told`, if the reason is news.
+        `plugin`: the one that gates it; empty if no plugin's event can help."""
         queued.place = place
         if plugin:
             queued.by_candidate = False
             self.indices[0].add(queued, frozenset({plugin}))
         if message != queued.gate_message:
             queued.gate_message = message
-            self.notices.append(GateNotice(queued, message))
+            self.notices.append(GateNotice(queued, message, is_told=is_told))
             self.timeline.record(queued.uid, now, place.value, *((plugin,) if place is Place.GATED else ()), message)
 
     def detach(self, queued: QueuedPod) -> None:
@@ -211,21 +215,23 @@ class SubQueues:
         if refused is None:
             queued.gate_message = ""
             return True
-        self.keep_out(queued, *refused, now)
+        place, plugin, message, is_told = refused
+        self.keep_out(queued, place, plugin, message, now, is_told)
         return False
 
-    def _refusal_at_gate(self, pod: PodInfo) -> tuple[Place, str, str] | None:
-        """Where the pod waits, the PreEnqueue plugin that keeps it out, and why; None if it may enter."""
+    def _refusal_at_gate(self, pod: PodInfo) -> tuple[Place, str, str, bool] | None:
+        """Where the pod waits, the PreEnqueue plugin that keeps it out, why, and whether the owner is told: of what a
+        plugin refuses nobody is (`runPreEnqueuePlugin`). None if it may enter."""
         if self.profile.logs:
             self.gate_log.append(pod)
         if pod.shape.problem is not None:
-            return Place.GATED, "", pod.shape.problem
+            return Place.GATED, "", pod.shape.problem, True
         for plugin in self.profile.pre_enqueue:
             try:
-                status = plugin.pre_enqueue(pod)
+                status = plugin.pre_enqueue(pod, self._view.snapshot())
             except Exception as failure:
-                return Place.GATED, plugin.name, f'running PreEnqueue plugin "{plugin.name}": {failure}'
+                return Place.GATED, plugin.name, f'running PreEnqueue plugin "{plugin.name}": {failure}', True
             if not status.is_success:
-                return Place.GATED, plugin.name, status.message
+                return Place.GATED, plugin.name, status.message, False
         held = self.gangs.hold_message(pod.uid) if self.profile.gangs else ""
-        return (Place.HELD, "", held) if held else None
+        return (Place.HELD, "", held, True) if held else None

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Code
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
+from policyengine.scheduler.actions import PatchObject
+from policyengine.scheduler.messages import ObjectObserved
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices.devices import (
     CANNOT,
@@ -35,7 +38,7 @@ from tests.scheduler.storage import seen
 def test_a_pod_without_claims_is_no_concern() -> None:
     plugin, pod = DynamicResources(), make_pod("p").info()
     assert plugin.signature(pod) is UNCONCERNED
-    assert plugin.pre_enqueue(pod).is_success
+    assert plugin.pre_enqueue(pod, ClusterView().snapshot()).is_success
     assert timeit(lambda: plugin.signature(pod), number=20_000) / 20_000 < 5e-6
 
 
@@ -90,9 +93,23 @@ def test_a_claim_made_from_a_template_is_found_by_the_pods_status() -> None:
 
 
 def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
-    plugin = DynamicResources()
-    assert plugin.pre_enqueue(from_template(None).info()).message == 'pod "default/p": ResourceClaim not created yet'
-    assert plugin.pre_enqueue(from_template([{"name": "e", "resourceClaimName": "c"}]).info()).is_success
+    plugin, empty = DynamicResources(), ClusterView().snapshot()
+    world = World(gpus("g"), claim(metadata=owned_by("p")))
+
+    made = from_template([{"name": "e", "resourceClaimName": "c"}]).info()
+    waits = plugin.pre_enqueue(from_template(None).info(), empty)
+    assert waits.message == 'pod "default/p": ResourceClaim not created yet'
+    assert plugin.pre_enqueue(made, empty).message == 'could not find ResourceClaim "default/c"'
+    assert plugin.pre_enqueue(made, world.view.snapshot()).is_success
+
+
+def test_of_a_pod_whose_claim_is_missing_nothing_is_told_and_it_is_placed_once_the_claim_is_there() -> None:
+    driver = Driver().showing(node("n0"))
+    assert driver.see(using("c")) == [] and driver.cycle() == []
+    assert driver.places("p") == ["gated"]
+    for item in (device_class(), gpus("g"), claim()):
+        driver.send(ObjectObserved(type(item).__name__, item))
+    assert any(isinstance(action, PatchObject) for action in driver.cycle())
 
 
 def test_a_node_without_devices_is_refused() -> None:
@@ -251,10 +268,9 @@ def refusal(pod: PodBuilder, at: NodeBuilder) -> str:
     [
         (make_pod("p").req(cpu="9"), f"1 Insufficient cpu. no new claims to deallocate, {UNHELPFUL}"),
         (using("c"), f"1 cannot allocate all claims. still not schedulable, {UNHELPFUL}"),
-        (using("absent"), f'could not find ResourceClaim "default/absent". no new claims to deallocate, {UNHELPFUL}'),
         (make_pod("p").pvc("absent"), 'persistentvolumeclaim "absent" not found. not found'),
     ],
-    ids=["without claims", "with claims", "refused by itself", "refused before it was asked"],
+    ids=["without claims", "with claims", "refused before it was asked"],
 )
 def test_every_refusal_speaks_of_claims(pod: PodBuilder, message: str) -> None:
     assert refusal(pod, node("n", cpu="1")) == f"0/1 nodes are available: {message}"

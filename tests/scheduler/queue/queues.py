@@ -24,7 +24,7 @@ class Gates:
     def events_to_register(self):
         return self._events
 
-    def pre_enqueue(self, pod):
+    def pre_enqueue(self, pod, snapshot):
         gated = pod.shape.spec.scheduling_gates or pod.labels.get("gated") == "true"
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("waits for a gate",)) if gated else SUCCESS
 

@@ -150,7 +150,7 @@ def test_a_gated_pod_waits_outside_and_comes_in_when_its_gate_goes():
 def test_a_gate_is_asked_again_by_the_events_it_registered():
     verdicts = [Status(Code.UNSCHEDULABLE, ("not yet",)), SUCCESS]
     gate = Gates(NODE_ADD)
-    gate.pre_enqueue = lambda pod: verdicts.pop(0)
+    gate.pre_enqueue = lambda pod, snapshot: verdicts.pop(0)
     line = queue(pre_enqueue=(gate,))
     add(line, info("p"))
     line.move(NODE_ADD, None, None, 1.0)
@@ -160,7 +160,7 @@ def test_a_gate_is_asked_again_by_the_events_it_registered():
 
 def test_a_gate_that_fails_keeps_the_pod_out_and_says_how():
     gate = Gates(WILDCARD)
-    gate.pre_enqueue = lambda pod: 1 / 0
+    gate.pre_enqueue = lambda pod, snapshot: 1 / 0
     line = queue(pre_enqueue=(gate,))
     add(line, info("p"))
     assert place(line, "p") is Place.GATED
