@@ -17,6 +17,7 @@ import click
 from benchmarks.audit import WrongDecision
 from benchmarks.cluster import NotOurs
 from benchmarks.decisions import decisions, memory
+from benchmarks.devices import devices
 from benchmarks.end_to_end import Contestant, EndToEndFigures, runs
 from benchmarks.extender import extender
 from benchmarks.figures import Figure
@@ -72,6 +73,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "language": lambda asked: language(),
     "queue": lambda asked: queue(),
     "reload": lambda asked: reloads(),
+    "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
     "ratios": lambda asked: ratios(asked.nodes or NODES, asked.pods or PODS),

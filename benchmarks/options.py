@@ -20,7 +20,20 @@ from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import PolicyError, compile_policy
 from policyengine.simulator.real_server import ASSETS
 
-ALONE = ("decisions", "memory", "scale", "language", "queue", "reload", "server", "extender", "ratios", "limit", "page")
+ALONE = (
+    "decisions",
+    "memory",
+    "scale",
+    "language",
+    "queue",
+    "reload",
+    "devices",
+    "server",
+    "extender",
+    "ratios",
+    "limit",
+    "page",
+)
 """What is measured without a workload's run; `page` shows what was."""
 OF_A_WORKLOAD = ("decisions", "memory", "limit")
 """Those that may be told a workload."""

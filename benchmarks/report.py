@@ -19,6 +19,7 @@ TITLES: Final = {
     "language": ("The language", "Medians."),
     "queue": ("The queue", "CPU of the core in one process."),
     "reload": ("A policy replaced", "Medians."),
+    "devices": ("Devices", "CPU of the core in one process; ResourceClaims for one device, a selector each."),
     "server": ("The embedded API server", "On a core of its own."),
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),
     "ratios": ("In units of a fixed piece of work", "CPU of the core, so that two machines can be compared."),

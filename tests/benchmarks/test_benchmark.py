@@ -13,6 +13,7 @@ from benchmarks import records
 from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.cluster import Placed, Watcher, _Meta, _Spec
 from benchmarks.decisions import EPOCH, decisions, memory, nodes_of, pods_of
+from benchmarks.devices import devices
 from benchmarks.end_to_end import Contestant, run_embedded
 from benchmarks.figures import Figure, Samples, Spread, percentile, rate
 from benchmarks.language import LINES, language, policy_text
@@ -171,6 +172,12 @@ def test_the_queue_is_measured_in_full() -> None:
 
 def test_a_reload_is_measured_on_a_small_cluster() -> None:
     assert "| the swap, 10 pods waiting, CPU" in shown("reload", reloads(repeats=2, nodes=20, waiting=10))
+
+
+def test_devices_are_measured_on_a_small_cluster() -> None:
+    section = shown("devices", devices(nodes=20, each=2, later=2))
+    assert "| the first decision, 40 devices 2 on each of 20 nodes, CPU" in section
+    assert "| the first decision, 40 devices in a pool that 20 nodes reach, CPU" in section
 
 
 async def test_the_server_is_measured_in_full() -> None:

@@ -15,6 +15,7 @@ from tests.plugins.devices.devices import (
     claim,
     device,
     exactly,
+    first_of,
     gpus,
     resource_slice,
     tainted,
@@ -68,6 +69,23 @@ def test_partitions_share_counters(amounts: list[str], count: int, taken: list[s
     assert ("n0" in world.fits()) == fits
 
 
+def test_counters_that_are_drawn_below_zero_give_nothing_more() -> None:
+    devices = [partition("held", "9Gi"), partition("none", "0"), device("free")]
+    other = claim(name="other", status=allocated("held"))
+    assert World(*partitioned(*devices), claim(), other).reserve() == [[("r", "free")]]
+    assert World(*partitioned(*devices), claim(exactly(count=2)), other).fits() == []
+
+
+def test_two_drivers_with_a_pool_of_one_name_have_counters_of_their_own() -> None:
+    own = partitioned(partition("a", "8Gi"))
+    card = {"name": "card", "counters": {"memory": {"value": "8Gi"}}}
+    more = [
+        resource_slice(name="2", pool="n0", count=2, sharedCounters=[card], driver="other.example"),
+        gpus(partition("b", "8Gi"), name="3", count=2, driver="other.example"),
+    ]
+    assert World(*own, *more, claim(exactly(count=2))).fits() == ["n0"]
+
+
 def test_a_device_of_an_unknown_counter_makes_its_pool_invalid() -> None:
     strange = {**device("g"), "consumesCounters": [{"counterSet": "none", "counters": {"memory": {"value": 1}}}]}
     evaluated = World(*partitioned(strange), claim()).evaluate()
@@ -116,6 +134,31 @@ def test_a_share_is_recorded_with_what_it_consumes() -> None:
     first, second = [one.allocation.devices.results[0] for one in world.view.pending_claims if one.allocation]
     assert (first.consumed_capacity, second.consumed_capacity) == ({"memory": "4Gi"}, {"memory": "6Gi"})
     assert first.share_id and second.share_id and first.share_id != second.share_id
+
+
+@pytest.mark.parametrize(
+    ("policy", "request_", "written"),
+    [
+        (None, share_of("4294967296"), "4294967296"),
+        (None, share_of("1500M"), "1500M"),
+        (None, exactly(), "10Gi"),
+        ({"default": "512Mi"}, exactly(), "512Mi"),
+        ({"default": "1Gi", "validValues": ["1Gi", "3G"]}, share_of("2Gi"), "3G"),
+        ({"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}, share_of("1100Mi"), "2Gi"),
+        ({"default": "1Gi", "validRange": {"min": "1Gi"}}, share_of("1M"), "1Gi"),
+    ],
+)
+def test_what_a_share_consumes_is_written_as_its_source_is(policy: Any, request_: Any, written: str) -> None:
+    world = World(gpus(shared(policy)), claim(request_))
+    world.reserve()
+    ((result,),) = [one.allocation.devices.results for one in world.view.pending_claims if one.allocation]
+    assert result.consumed_capacity == {"memory": written}
+
+
+def test_a_request_beyond_32_devices_in_one_claim_tries_the_alternative_that_needs_fewer() -> None:
+    names = [f"g{number}" for number in range(40)]
+    wanted = claim(first_of({"count": 20}, {"count": 12}, name="x"), exactly("y", count=20))
+    assert [len(one) for one in World(gpus(*names), wanted).reserve()] == [32]
 
 
 def test_admin_access_sees_devices_in_use_and_holds_none() -> None:

@@ -146,6 +146,16 @@ def test_the_allocation_says_what_was_given_and_from_where_it_is_reached() -> No
     assert msgspec.json.encode(status.patch)
 
 
+def test_parameters_are_repeated_for_each_request_that_they_name() -> None:
+    opaque = {"driver": "gpu.example", "parameters": {}}
+    config = [{"requests": ["x", "y"], "opaque": opaque}, {"opaque": opaque}]
+    world = World(resource_slice("g", "h", node="n0"), claim(exactly("x"), exactly("y"), config=config))
+    world.reserve()
+    (pending,) = world.view.pending_claims
+    assert pending.allocation is not None
+    assert [one.requests for one in pending.allocation.devices.config] == [("x", "y"), ("x", "y"), ()]
+
+
 @pytest.mark.parametrize(
     ("where", "selector"),
     [
