@@ -37,6 +37,12 @@ def pods_without_priority(objects: Iterable[DumpedObject]) -> int:
     return sum(bool(pod.spec.priority_class_name) and pod.spec.priority is None for pod in pods)
 
 
+def nodes_without_room(objects: Iterable[DumpedObject]) -> list[str]:
+    """The nodes whose allocatable has no `pods`, by name: no kubelet has told it, and no pod fits there."""
+    nodes = (one.object for one in objects if one.kind == NODES.kind)
+    return [node.metadata.name for node in nodes if "pods" not in (node.status.allocatable or {})]
+
+
 def _referred_to(pod: Pod) -> set[str]:
     found: set[str] = set()
     if any(volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in pod.spec.volumes):

@@ -169,6 +169,14 @@ def test_what_is_missing_in_the_file_is_told_in_a_line(tmp_path: Path) -> None:
     assert "1 pod in" in priority and "they count as 0" in priority
 
 
+def test_nodes_that_say_no_room_for_pods_are_told_in_a_line(tmp_path: Path) -> None:
+    bare = node()
+    bare["status"]["allocatable"].pop("pods")
+    [line] = run(written(tmp_path, bare, pod("p"))).stderr.splitlines()
+    assert line.startswith("note: 1 node in ") and "such as a, say no `pods` in status.allocatable" in line
+    assert run(written(tmp_path, node(), pod("p"))).stderr == ""
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

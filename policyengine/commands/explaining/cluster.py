@@ -141,7 +141,7 @@ async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedC
 
 
 def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
-    from policyengine.diagnosis.dump_gaps import missing_kinds, pods_without_priority
+    from policyengine.diagnosis.dump_gaps import missing_kinds, nodes_without_room, pods_without_priority
 
     notes = []
     if missing := missing_kinds(objects, profiles):
@@ -154,6 +154,11 @@ def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profil
         notes.append(
             f"{count} pod{'s' * (count > 1)} in {where} name a PriorityClass and have no priority, which an API server "
             "gives them: they count as 0"
+        )
+    if nodes := nodes_without_room(objects):
+        notes.append(
+            f"{len(nodes)} node{'s' * (len(nodes) > 1)} in {where}, such as {nodes[0]}, say no `pods` in "
+            "status.allocatable, as kubelets do: no pod fits there"
         )
     return notes
 
