@@ -156,10 +156,27 @@ class PodGroupSchedulingPolicy(Wire, frozen=True):
     gang: GangPolicy | None = None
 
 
+class TopologyConstraint(Wire, frozen=True):
+    """The nodes of the group's pods have the same value of a label."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Wire, frozen=True):
+    """Where the pods of a group may stand together; the API takes one constraint."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
 class NativePodGroupSpec(Wire, frozen=True):
-    """What a controller asks for."""
+    """What a controller asks for. An API server leaves out what its gates are off for: so the constraints are there
+    with TopologyAwareWorkloadScheduling alone, and with WorkloadAwarePreemption there always is a disruption mode."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints = PodGroupSchedulingConstraints()
+    disruption_mode: str = ""
+    """Pod, or PodGroup: evicted together."""
+    priority: Int64 = 0
 
 
 class Condition(Wire, frozen=True):
@@ -191,3 +208,9 @@ class NativePodGroup(Wire, frozen=True):
         """How many of its pods it takes; 1 for a group that is no gang."""
         gang = self.spec.scheduling_policy.gang
         return 1 if gang is None else max(1, gang.min_count)
+
+    @property
+    def topology_key(self) -> str:
+        """The node label whose values are the domains of which its pods stand in one; "" for anywhere."""
+        topology = self.spec.scheduling_constraints.topology
+        return topology[0].key if topology else ""

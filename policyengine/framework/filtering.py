@@ -103,6 +103,14 @@ class Diagnosis:
         verdicts = (*more, *self._verdicts) if first else (*self._verdicts, *more)
         return Diagnosis(self._names, feasible, verdicts, self.pre_filter, self._narrowing)
 
+    def within(self, rows: NDArray[np.bool_], plugin: str, reason: str) -> Diagnosis:
+        """This verdict with all other nodes refused, before anything else, for what nothing but the node can cure.
+        `rows`: `bool[nodes]`."""
+        refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+        verdict = Verdict(plugin, (~rows).astype(np.int16), [refusal])
+        feasible = self.feasible[rows[self.feasible]]
+        return Diagnosis(self._names, feasible, (verdict, *self._verdicts), self.pre_filter, self._narrowing)
+
     def counts(self) -> list[tuple[str, int]]:
         """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as
         one, quoting the node whose name comes first."""

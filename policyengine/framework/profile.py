@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.placed import AnnotationRule, LogRule
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.quota import NO_QUOTAS, Quotas
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView
     from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
+
+
+GROUP_PLACEMENT: Final = "TopologyPlacementGenerator"
+"""What refuses pods of a group that fits in no domain of its topology constraint, by kube-scheduler's name: no plugin
+here (`gangs.topology_placement`)."""
+_NODES_REGROUPED: Final = (
+    ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)),
+)
 
 
 class Fingerprints(NamedTuple):
@@ -199,7 +207,7 @@ class Profile:
 
     @cached_property
     def _events(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-        events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
+        events: dict[str, tuple[ClusterEventWithHint, ...]] = {GROUP_PLACEMENT: _NODES_REGROUPED}
         seen: set[int] = set()
         for plugin in self.plugins():
             if id(plugin) not in seen:

@@ -9,7 +9,8 @@ Rules (kube-scheduler's schedule_one.go, v1.36):
 2. One feasible node is taken without scoring.
 3. A plugin that fails, or answers Error, makes the attempt an error: condition SchedulerError, error backoff. It
    never ends the loop.
-4. A member of a gang that is not satisfied is tried together with the others.
+4. A member of a gang that is not satisfied is tried together with the others; of a PodGroup with a topology constraint,
+   always.
 5. Turns go by `share` among the profiles with active pods (smooth weighted round robin): of any `n · Σ share`
    consecutive turns in which the same profiles had work, a profile got `n · share`, evenly spread.
 6. Only if no profile has an active pod may one take a pod out of backoff before its time, by the same turns.
@@ -28,11 +29,15 @@ from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHE
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.extender import Question
 from policyengine.scheduler.gangs import gang_cycle
+from policyengine.scheduler.gangs.topology_placement import constraint_of
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import error_in, filter_nodes, place, select_node, select_node_at_once
 from policyengine.scheduler.preempt import find_room, refuse
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import QueuedPod
+
+NO_DOMAINS = "a topology constraint cannot be kept for pods that an extender is asked about"
 
 
 def next_turn(core: Core) -> ServedProfile | None:
@@ -55,10 +60,17 @@ def run_cycle(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
         core.fail(served, queued, UNSCHEDULABLE, NO_NODES)
         return
     gang = served.queue.gang_of(queued.uid)
-    if gang is not None and gang.minimum > 1 and gang_cycle.needed(core, gang) and not consult.concern(core, gang):
+    group = constraint_of(queued.pod)
+    if gang is not None and group is not None and consult.concern(core, gang):
+        core.fail(served, queued, UNSCHEDULABLE, f"PodGroup {group.metadata.key}: {NO_DOMAINS}")
+    elif gang is not None and (group is not None or _is_tried_whole(core, gang)):
         gang_cycle.run(core, served, gang, queued)
     else:
         _attempt(core, served, queued, lambda: _select(core, served, queued))
+
+
+def _is_tried_whole(core: Core, gang: Gang) -> bool:
+    return gang.minimum > 1 and bool(gang_cycle.needed(core, gang)) and not consult.concern(core, gang)
 
 
 def extenders_answered(core: Core, message: ExtendersAnswered) -> None:

@@ -104,6 +104,18 @@ class ScoredResources:
             found.append((free - request if free > request else 0, capacity))
         return found
 
+    def filled(self, nodes: NodeTable, rows: NDArray[np.int64], shapes: Iterable[PodShape]) -> int:
+        """How full the nodes are, taken as one, together with pods of these shapes: a weighted mean, 0..100."""
+        asked = self.asked(tuple(sum(column) for column in zip(*map(self.requests, shapes), strict=True)))
+        total = shares = 0
+        for resource, request, weight in zip(asked.resources, asked.requests, asked.weights, strict=True):
+            capacity = int(nodes.allocatable(resource)[rows].sum())
+            if capacity:
+                taken = capacity - int(nodes.free(resource, self._with_defaults)[rows].sum()) + request
+                total += weight * (min(taken, capacity) * 100 // capacity)
+                shares += weight
+        return total // (shares or 1)
+
 
 def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
     if resource in _DEFAULTED:

@@ -7,7 +7,7 @@ Score: see `allocation_strategy`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -153,6 +153,10 @@ class NodeResourcesFit:
     def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
         """The strategy's score of one node."""
         return self._strategy.score_at(snapshot.nodes, state, row)
+
+    def score_placement(self, nodes: NodeTable, rows: Rows, shapes: Iterable[PodShape]) -> int:
+        """How full these nodes would be with pods of these shapes, 0..100: MostAllocated, whatever scores nodes."""
+        return self._strategy.resources.filled(nodes, rows, shapes)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that go or shrink, nodes that come or grow."""

@@ -27,10 +27,11 @@ from __future__ import annotations
 
 from math import inf
 
+from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import Core, group_message
-from policyengine.scheduler.gangs import node_choice
+from policyengine.scheduler.gangs import node_choice, topology_placement
 from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
@@ -55,6 +56,10 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
     """Try to place the gang, one of whose members the profile's queue has just popped."""
     members = _members_to_try(served.queue, gang, popped)
     count = needed(core, gang)
+    group = topology_placement.constraint_of(popped.pod)
+    if group is not None:
+        _run_within(core, served, gang, group, members, popped, max(1, count))
+        return
     draft = Draft(core, served)
     if draft.fill(members, count):
         _commit(core, served, gang, draft, popped)
@@ -76,6 +81,27 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
     _refuse(core, served, gang, members, draft.refused, message)
     node_choice.reserve_for(core, served, gang, members, count)
     _note_when_overdue(core, gang)
+
+
+def _run_within(
+    core: Core,
+    served: ServedProfile,
+    gang: Gang,
+    group: NativePodGroup,
+    members: list[QueuedPod],
+    popped: QueuedPod,
+    count: int,
+) -> None:
+    """As `run`, of a group whose members stand in one domain: also those that it could do without."""
+    found = topology_placement.place(core, served, group, members, count)
+    if found.draft is not None:
+        _commit(core, served, gang, found.draft, popped)
+        return
+    first = next(iter(found.refused.values()), None)
+    why = "" if first is None else f"; {first.queued.pod.key}: {first.message}"
+    _refuse(core, served, gang, members, found.refused, f"gang {gang.rule}: {found.message}{why}")
+    reason = SCHEDULER_ERROR if found.is_error else UNSCHEDULABLE
+    _tell_groups(core, members, reason, found.group_message)
 
 
 def try_again_overdue(core: Core) -> None:

@@ -13,11 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyengine.framework.events import ASSIGNED_POD_ADD
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
-from policyengine.framework.profile import Profile
+from policyengine.framework.profile import GROUP_PLACEMENT, Profile
 from policyengine.framework.scoring import NOMINATED, PACKED, Choice, unscored
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MOST_PREEMPTING = 64
 """Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and
 every pod has to be evaluated once more for each that is nominated."""
+OUTSIDE = "node(s) outside the topology domain of the pod group"
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +51,10 @@ class Refused:
 class Draft:
     """A decision about several pods of one profile, while it is being made."""
 
-    def __init__(self, core: Core, served: ServedProfile) -> None:
+    def __init__(self, core: Core, served: ServedProfile, within: NDArray[np.bool_] | None = None) -> None:
+        """`within`: the rows on which members may be placed, `bool[nodes]`; None for any."""
         self._core = core
+        self._within = within
         self._served = served
         self._undo = ExitStack()
         self.held: list[Reservation] = []
@@ -130,6 +134,8 @@ class Draft:
     def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
         core, evaluator = self._core, self._served.runtime.evaluator
         diagnosis = filter_nodes(core, self._served, queued.pod)
+        if self._within is not None:
+            diagnosis = diagnosis.within(self._within, GROUP_PLACEMENT, OUTSIDE)
         if len(diagnosis.feasible) == 0:
             error = error_in(diagnosis)
             if error is not None:

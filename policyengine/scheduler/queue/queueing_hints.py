@@ -25,7 +25,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
-from policyengine.framework.profile import Profile
+from policyengine.framework.profile import GROUP_PLACEMENT, Profile
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class UnschedulableIndex:
         """Ask this profile's plugins from now on; pods already here are to be added again by the caller."""
         # A gang refuses pods and registers for nothing: they move with it, or, of kept room, when that is free again.
         self._signatures: dict[str, list[Callable[[PodInfo], Hashable]]] = {
-            name: [] for name in (RESERVED_ROOM, *(rule.name for rule in profile.gangs))
+            name: [] for name in (RESERVED_ROOM, GROUP_PLACEMENT, *(rule.name for rule in profile.gangs))
         }
         for plugin in {id(one): one for one in profile.plugins()}.values():
             signatures = self._signatures.setdefault(plugin.name, [])
