@@ -109,7 +109,11 @@ class LeaderElector:
         self._changed_at = 0.0
         """When the lease was last seen to change, on the monotonic clock."""
         self._not_before = 0.0
-        """Until when a lease that went back counts as held, whatever it says."""
+        """Until when a lease that its holder did not give up counts as held, whatever it says."""
+        self._seen_in = 0
+        """The server's generation in which the lease was seen, or written, last."""
+        self._asked_for: dict[str, Any] = {}
+        """The spec with which this replica asked for a term last."""
         self._displaced: dict[str, Any] = {}
         """The spec of the term that this one's took the place of."""
         self._generation = -1
@@ -223,60 +227,71 @@ class LeaderElector:
                 if error.status not in (404, 409):
                     raise
         lease = await self._read()
-        if lease is None:
-            return self._took(await self._create(self._spec(now, 0, now)), asked_at, since)
-        self._observe(lease, since)
-        since = self.history.generation
-        if self.holder != self.identity and self._is_anothers():
+        self._observe(lease or {})
+        since, spec, is_ours = self.history.generation, self._spec_seen, self._is_ours()
+        if not is_ours and self._is_anothers():
             return False
-        spec = lease.get("spec") or {}
         acquired, transitions = spec.get("acquireTime") or now, _count(spec.get("leaseTransitions"))
-        if self.holder != self.identity:  # else an earlier request took it, whose answer was lost
-            acquired, transitions = now, transitions + 1
-        displaced = spec if self.holder != self.identity and not self._leads else self._displaced
+        if not is_ours:
+            acquired, transitions = now, transitions + 1 if spec else 0
+        displaced = spec if not is_ours and not self._leads else self._displaced
+        self._asked_for = self._spec(acquired, transitions, now)
         try:
-            taken = self._took(await self._write(self._spec(acquired, transitions, now)), asked_at, since)
-            self._displaced = displaced
-            return taken
+            taken = await (self._create if lease is None else self._write)(self._asked_for)
         except ApiError as error:
             if error.status == 409 and not self._leads:
                 return False  # another candidate was faster
             raise
+        self._displaced = displaced
+        return self._took(taken, asked_at, since)
+
+    @property
+    def _spec_seen(self) -> dict[str, Any]:
+        return self._lease.get("spec") or {}
+
+    def _is_ours(self) -> bool:
+        """Whether the lease is this replica's: it leads, or an earlier request took it, whose answer was lost."""
+        return self.holder == self.identity and (self._leads or _same_term(self._spec_seen, self._asked_for))
 
     def _is_anothers(self) -> bool:
-        """Whether the lease, which does not name this replica, may not be taken."""
+        """Whether the lease, which is not this replica's, may not be taken."""
         if self._leads:
-            return not _same_term(self._lease.get("spec") or {}, self._displaced)
+            is_free = not self.holder and not _is_given_back(self._spec_seen)
+            return not is_free and not _same_term(self._spec_seen, self._displaced)
         now = self._clock.monotonic()
         return now < self._not_before or bool(self.holder and now < self._expires_at())
 
-    def _observe(self, lease: dict[str, Any], since: int) -> None:
-        """`since`: the server's generation in which the lease was asked for."""
-        if self._lease:
-            before, seen = self.history.generation, identity_of(self._lease)
-            self.history.compare(self._name, (seen.uid, number(seen.resource_version)), identity_of(lease), since)
-            if before != self.history.generation:
-                self._changed_at = self._clock.monotonic()
-                if self.holder not in ("", self.identity):
-                    self._not_before = max(self._not_before, self._changed_at + self.settings.lease_duration)
-        if lease.get("spec") != self._lease.get("spec") or not self._lease:
-            self._changed_at = self._clock.monotonic()
-        holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
-        if holder != self.holder and holder not in ("", self.identity):
-            logger.info("standing by: %s is held by `%s`", self._name, holder)
-        self._lease, self.holder = lease, holder
+    def _observe(self, lease: dict[str, Any]) -> None:
+        """`lease`: as it was just read; {} where there is none."""
+        now, seen, spec = self._clock.monotonic(), identity_of(self._lease), lease.get("spec") or {}
+        self.history.compare(self._name, (seen.uid, number(seen.resource_version)), identity_of(lease), self._seen_in)
+        holder, was_anothers = str(spec.get("holderIdentity") or ""), self.holder not in ("", self.identity)
+        went_back, self._seen_in = self._seen_in != self.history.generation, self.history.generation
+        changed = lease.get("spec") != self._lease.get("spec")
+        is_taken = changed and not holder and not _is_given_back(spec) and (was_anothers or "acquireTime" in spec)
+        if changed or went_back or not self._lease:
+            self._changed_at = now
+        if is_taken or (went_back and was_anothers):
+            self._not_before = max(self._not_before, now + self.settings.lease_duration)
+        if is_taken and not self._leads:
+            state, seconds = "names no holder" if lease else "is gone", self.settings.lease_duration
+            logger.warning("%s %s, and nobody gave it back: it counts as held for %g s", self._name, state, seconds)
+        is_news, self._lease, self.holder = holder != self.holder, lease, holder
+        if is_news and holder not in ("", self.identity):
+            left = self._expires_at() - now
+            logger.info("standing by: %s is held by `%s`, for %g s at a time", self._name, holder, left)
 
     def _expires_at(self) -> float:
         """When a lease that does not change any more counts as given up; one that names no time lasts as long as
         ours."""
-        seconds = _count((self._lease.get("spec") or {}).get("leaseDurationSeconds"))
+        seconds = _count(self._spec_seen.get("leaseDurationSeconds"))
         return self._changed_at + (seconds if seconds > 0 else self.settings.lease_duration)
 
     def _took(self, lease: dict[str, Any], asked_at: float, since: int) -> bool:
         self._lease, self.holder, self._leads = lease, self.identity, True
         self._changed_at = self._clock.monotonic()
         self._may_act_until = asked_at + self.settings.renew_deadline
-        self._generation = since
+        self._generation = self._seen_in = since
         self._written.set()
         return True
 
@@ -333,6 +348,11 @@ def identity_of(lease: dict[str, Any]) -> Meta:
 def _same_term(spec: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two states of a lease are of one holder's one term."""
     return bool(other) and all(spec.get(key) == other.get(key) for key in _TERM)
+
+
+def _is_given_back(spec: dict[str, Any]) -> bool:
+    """Whether its holder says in a lease that it is free (`LeaderElector.release`; client-go does the same)."""
+    return not spec.get("holderIdentity") and spec.get("leaseDurationSeconds") == 1
 
 
 def _count(value: object) -> int:

@@ -24,6 +24,8 @@ Json = dict[str, Any]
 INVARIANTS = {f"I{number}" for number in range(1, 11)}
 UNITS = {"m": Fraction(1, 1000), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "": Fraction(1)}
 RESOURCES = ("cpu", "memory", "pods")
+STRANGER = "outside"
+"""The user agent of whoever is no replica."""
 FINISHED = ("Succeeded", "Failed")
 ENFORCED = ("NoSchedule", "NoExecute")
 RENEW_DEADLINE = 10.0
@@ -170,7 +172,8 @@ class Auditor:
         self._asked: dict[int, float] = {}
         self._leased_at = 0.0
         self._led = ""
-        """Who held the lease when the server went back, until somebody writes it anew: it may not know yet."""
+        """Who held the lease when the server went back or a stranger wrote it, until a replica does: it may not know
+        yet."""
         self._elects = False
         self._bound: dict[str, str] = {}
         """UID -> node of what was bound in our name."""
@@ -352,7 +355,7 @@ class Auditor:
 
     def _write(self, write: Any) -> None:
         if write.kind == "Lease":
-            self._lease_written(write.after or {})
+            self._lease_written(write.after or {}, write.user_agent)
         if write.kind not in ("Pod", "Node"):
             return
         item = write.after or write.before
@@ -393,8 +396,11 @@ class Auditor:
         if grounds is not None:  # what came while the request was on its way is nobody's fault
             self._room(self._known[who], *grounds, f"{_key(pod)} was bound to")
 
-    def _lease_written(self, lease: Json) -> None:
+    def _lease_written(self, lease: Json, by: str) -> None:
         before, self.lease = self.lease, lease.get("spec", {})
+        if by == STRANGER:
+            self._led = self._led or str(before.get("holderIdentity") or "")
+            return
         old, new = before.get("holderIdentity"), self.lease.get("holderIdentity")
         held_until = self._leased_at + before.get("leaseDurationSeconds", 0) - INSTANT
         if self._led and self.now < self._renewed.get(self._led, -RENEW_DEADLINE) + RENEW_DEADLINE:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -46,16 +47,24 @@ PATIENT = 60.0
 Json = dict[str, Any]
 
 
+def free_port() -> int:
+    """Of this machine, and free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Embedded:
     """The embedded server over its journal; `binders`: by its own record, pod -> who bound it."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._journal = folder / "journal"
         names = (ADMIN, *REPLICAS)
+        self._copy = b""
+        self._bound_before: dict[str, str] = {}
+        """By bindings that the server has forgotten."""
         command = ("-m", "tests.faults.process_server", str(self._port), str(self._journal), *names)
         self._daemon = Daemon(folder / "server.log", Path(sys.executable), *command)
 
@@ -72,9 +81,19 @@ class Embedded:
             assert self._daemon.running, self._daemon.last_line()
             await asyncio.sleep(0.02)
 
+    async def copy(self) -> None:
+        """Take one of all it holds."""
+        self._copy = self._journal.read_bytes()
+
+    async def go_back(self) -> None:
+        """Put the copy in its place; it does not run."""
+        self._bound_before = self.binders()
+        self._journal.write_bytes(self._copy)
+
     def binders(self) -> dict[str, str]:
         lines = map(json.loads, self._journal.read_text().splitlines())
-        return {line["object"]["metadata"]["name"]: line["user"] for line in lines if line["subresource"] == "binding"}
+        binders = {one["object"]["metadata"]["name"]: one["user"] for one in lines if one["subresource"] == "binding"}
+        return self._bound_before | binders
 
 
 class Real:
@@ -85,6 +104,9 @@ class Real:
         self.etcd = server.etcd
         self._server = server
         self._audit_log = audit_log
+        flag = next(one for one in server.etcd._command if one.startswith("--data-dir="))
+        self._files = Path(flag.partition("=")[2])
+        self._copy = self._files.with_name("etcd-copy")
 
     async def kill(self) -> None:
         await self._server.apiserver.kill()
@@ -92,6 +114,21 @@ class Real:
     async def start(self) -> None:
         await self._server.apiserver.start()
         await self._server.ready()
+
+    async def copy(self) -> None:
+        """Take one of etcd's files, which stands still for that."""
+        await self.etcd.kill()
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._files, self._copy)
+        await self.etcd.start()
+        await self._server.ready()
+
+    async def go_back(self) -> None:
+        """Put the copy in the place of etcd's files; kube-apiserver does not run."""
+        await self.etcd.kill()
+        shutil.rmtree(self._files)
+        shutil.copytree(self._copy, self._files)
+        await self.etcd.start()
 
     def binders(self) -> dict[str, str]:
         requests: dict[str, Json] = {}
@@ -101,11 +138,13 @@ class Real:
                 requests[event["auditID"]] = event  # the last there is: of one cut short, that it came
         answered: dict[str, str] = {}
         cut_short: dict[str, str] = {}
+        refused: dict[str, str] = {}
         for event in requests.values():
             code = event.get("responseStatus", {}).get("code", 0)
-            if not 400 <= code < 500:
-                (answered if code == 201 else cut_short)[event["objectRef"]["name"]] = event["user"]["username"]
-        return cut_short | answered
+            found = answered if code == 201 else refused if 400 <= code < 500 else cut_short
+            found[event["objectRef"]["name"]] = event["user"]["username"]
+        # Where etcd ends before it answers, kube-apiserver asks again, and finds a conflict with what it wrote itself.
+        return refused | cut_short | answered
 
 
 @asynccontextmanager
@@ -262,7 +301,13 @@ class Cluster:
 
     async def bound(self, count: int) -> float:
         """Wait until so many pods are bound; how long that took."""
-        return await self.bystander.until(lambda: len(self.bystander.bound) >= count, PATIENT, f"{count} pods bound")
+        return await self._until(lambda: len(self.bystander.bound) >= count, f"{count} pods bound")
+
+    async def _until(self, holds: Callable[[], bool], what: str) -> float:
+        try:
+            return await self.bystander.until(holds, PATIENT, what)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *(one.timeline() for one in self.replicas)])) from None
 
     async def settled(self, bound: int) -> None:
         """So many pods are bound, and all others say why they are not."""
@@ -271,10 +316,7 @@ class Cluster:
         def holds() -> bool:
             return len(seen.bound) >= bound and all(name in seen.bound or seen.told(name) for name in seen.pods)
 
-        try:
-            await seen.until(holds, PATIENT, f"{bound} pods bound, and a reason for every other")
-        except AssertionError as error:
-            raise AssertionError("\n".join([str(error), *(one.timeline() for one in self.replicas)])) from None
+        await self._until(holds, f"{bound} pods bound, and a reason for every other")
         await asyncio.sleep(0.3)
         assert len(seen.bound) == bound
 

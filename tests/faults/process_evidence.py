@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,7 @@ class Write:
 
     kind: str
     name: str
+    namespace: str
     version: int
     at: float
     """When it was seen, in seconds since the epoch; of a lease, when it was renewed."""
@@ -49,11 +50,28 @@ class Write:
         return self.kind == "Pod" and self.after is not None and not _node(self.before) and bool(_node(self.after))
 
 
+@dataclass
+class Age:
+    """What a server showed until it went back to an older copy. Versions are in order within one."""
+
+    copy: dict[tuple[str, str], Json] = field(default_factory=dict)
+    """(kind, name) -> object, as the copy had it; nothing in the first age."""
+    writes: list[Write] = field(default_factory=list)
+    listed: set[str] = field(default_factory=set)
+    """Kinds of which the first list of the copy is in."""
+
+    def in_order(self) -> list[Write]:
+        return sorted(self.writes, key=lambda write: write.version)
+
+    def of_copy(self, kind: str, key: str) -> dict[str, Json]:
+        return {item["metadata"][key]: item for (what, _), item in self.copy.items() if what == kind}
+
+
 class Bystander:
-    """Watches from `watch` on; `writes` is what it saw."""
+    """Watches from `watch` on; `ages` is what it saw."""
 
     def __init__(self, transport: Transport) -> None:
-        self.writes: list[Write] = []
+        self.ages = [Age(listed=set(PATHS))]
         self.pods: dict[str, Json] = {}
         """By name."""
         self.lease: Json = {}
@@ -67,8 +85,16 @@ class Bystander:
             for kind, path in PATHS.items():
                 group.create_task(self._follow(kind, path))
 
+    def restored(self) -> None:
+        """The server is away, and comes back as an older copy."""
+        self.ages.append(Age())
+        self._last.clear()
+        self.pods.clear()
+
     async def _follow(self, kind: str, path: str) -> None:
         async for what, item in self._caller.follow(path):
+            if what == "LISTED":
+                self.ages[-1].listed.add(kind)
             if item and (kind != "Lease" or item["metadata"]["name"] == LEASE):
                 self._see(kind, what, item)
 
@@ -79,7 +105,11 @@ class Bystander:
             return  # a list, after a watch broke
         after = None if what == "DELETED" else item
         at = _renewed(item) if kind == "Lease" else time.time()
-        self.writes.append(Write(kind, key[1], version, at, before, after))
+        age = self.ages[-1]
+        if kind in age.listed:
+            age.writes.append(Write(kind, key[1], item["metadata"].get("namespace", ""), version, at, before, after))
+        else:
+            age.copy[key] = item
         self._last[key] = item
         if kind == "Pod":
             self.pods[key[1]] = item
@@ -115,10 +145,7 @@ class Bystander:
 
     def bindings(self) -> list[Write]:
         """The writes that bound a pod, in order."""
-        return [write for write in self._in_order() if write.binds]
-
-    def _in_order(self) -> list[Write]:
-        return sorted(self.writes, key=lambda write: write.version)
+        return [write for age in self.ages for write in age.in_order() if write.binds]
 
     # ---- the tape
 
@@ -133,8 +160,19 @@ class Bystander:
 
     def _tape(self, binders: Mapping[str, str], identities: Mapping[str, str]) -> list[tuple[float, str, Any]]:
         tape: list[tuple[float, str, Any]] = []
-        began, names = self._in_order()[0].at, set(identities.values())
-        for write in self._in_order():
+        began, names = self.ages[0].in_order()[0].at, set(identities.values())
+        for age in self.ages:
+            if age.copy:
+                lease = age.copy.get(("Lease", LEASE), {})
+                tape.append((tape[-1][0], "restored", (age.of_copy("Pod", "uid"), age.of_copy("Node", "name"), lease)))
+            tape += self._tape_of(age, began, binders, identities, names)
+        return tape
+
+    def _tape_of(
+        self, age: Age, began: float, binders: Mapping[str, str], identities: Mapping[str, str], names: set[str]
+    ) -> list[tuple[float, str, Any]]:
+        tape: list[tuple[float, str, Any]] = []
+        for write in age.in_order():
             at = write.at - began
             if write.kind == "Lease":
                 tape += _of_lease(at, write, identities)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from policyengine.kube.leader import LeaseSettings
 from policyengine.simulator.api_server.faults import effects as effects
-from policyengine.simulator.api_server.store import Entry
+from policyengine.simulator.api_server.store import Entry, encode
 from tests.faults.world import MERGE, Replica, World
 
 Json = dict[str, Any]
@@ -53,6 +53,25 @@ def restore(world: World, copy: Copy, seconds: float = 0.0, ends_watches: bool =
     pods = {item["metadata"]["uid"]: item for item in copy.objects("", "pods")}
     nodes = {item["metadata"]["name"]: item for item in copy.objects("", "nodes")}
     world.put("restored", (pods, nodes, copy.lease))
+
+
+def another_cluster(world: World) -> Copy:
+    """Which has the same objects, but for its namespace kube-system, and greater versions."""
+    copy = copy_of(world)
+    system = copy.entries["", "namespaces"]["kube-system"]
+    named = system.object()
+    named["metadata"]["uid"] = "of-another-cluster"  # type: ignore[index,call-overload]
+    copy.entries["", "namespaces"]["kube-system"] = replace(system, uid="of-another-cluster", raw=encode(named))
+    return replace(copy, revision=copy.revision + 500)
+
+
+def switch(world: World, other: Copy) -> Copy:
+    """From now on the other one answers, which knows its own past; the one that did until now."""
+    copy = copy_of(world)
+    restore(world, other)
+    for collection in world.api.store.collections():
+        collection.oldest = 0
+    return copy
 
 
 def knows_what_there_is(world: World, replica: Replica) -> bool:

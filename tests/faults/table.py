@@ -9,6 +9,7 @@ from types import ModuleType
 from tests.faults import (
     test_bindings,
     test_clusters,
+    test_leases,
     test_policies,
     test_processes,
     test_restored,
@@ -26,6 +27,7 @@ MODULES: tuple[ModuleType, ...] = (
     test_policies,
     test_restored,
     test_sharing,
+    test_leases,
 )
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 HEAD = (

@@ -212,3 +212,23 @@ async def test_07_truncated_lines_and_garbage(world: World) -> None:
         await world.pod(f"p{number}")
         await asyncio.sleep(40)
     await world.settle()
+
+
+@fault(
+    7,
+    "I3 I7",
+    defence="a watch that the server refuses, from a version that is no number, is begun anew, with a list "
+    "(`kube/watching/reflector.py`)",
+    taken_out="it is tried again from there like any failure",
+    without=lambda patch: patch.setattr(Reflector, "_begins_anew", lambda self, error: error.status == 410),
+)
+async def test_07_a_version_that_is_no_number(world: World) -> None:
+    await world.starts_with(2, n1="3")
+    bookmark = (
+        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"latest"}}}\n'
+    )
+    world.faults.add(effects.Garble(bookmark), **HEARD)
+    await world.pod("first")
+    await asyncio.sleep(5)
+    await world.pod("second")
+    await world.settle()

@@ -111,13 +111,13 @@ class ScriptedServer:
         pass
 
 
-def config_map(name: str, version: int, uid: str = "") -> dict[str, Any]:
+def config_map(name: str, version: int | str, uid: str = "") -> dict[str, Any]:
     """An object small enough for tests that care for its version only."""
     metadata = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
     return {"metadata": metadata, "data": {"v": str(version)}}
 
 
-def listed(version: int, *items: dict[str, Any], continue_: str = "") -> Answer:
+def listed(version: int | str, *items: dict[str, Any], continue_: str = "") -> Answer:
     return Answer(body={"metadata": {"resourceVersion": str(version), "continue": continue_}, "items": list(items)})
 
 

@@ -249,6 +249,30 @@ async def test_a_lease_taken_away_by_hand_ends_the_leader(world: World) -> None:
         await asyncio.wait_for(first.task, 5)
 
 
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@scene
+async def test_a_lease_emptied_or_deleted_by_hand_is_written_anew_by_who_leads(world: World, method: str) -> None:
+    first = world.start("first")
+    await asyncio.sleep(3)
+    second = world.start("second")
+    await asyncio.sleep(3)
+    emptied = {"spec": {"holderIdentity": ""}}
+    await world.call(method, f"{LEASES}/policyengine", emptied, "application/merge-patch+json")
+    await asyncio.sleep(60)
+    assert first.elector.holds() and not second.elector.holds()
+    assert (await world.lease())["holderIdentity"] == "first"
+
+
+@scene
+async def test_a_lease_that_names_who_did_not_ask_for_it_is_taken_when_it_does_not_change(world: World) -> None:
+    await world.hold("ours")
+    began = world.clock.monotonic()
+    world.start("ours")
+    await world.pod("p")
+    assert 15 <= await world.when_bound("p") - began < 18
+    assert (await world.lease())["leaseTransitions"] == 5
+
+
 @pytest.mark.parametrize(
     "effect", [fault.Drop(after=True), fault.Drop(), fault.Delay(100.0, after=True)], ids=["lost", "cut", "late"]
 )

@@ -88,7 +88,7 @@ class AiohttpResponse:
             size += len(chunk)
             if size > self._max_answer:
                 self._response.close()
-                raise ConnectionFailed(f"its answer is longer than {self._max_answer} bytes", sent=True)
+                raise ConnectionFailed(f"its answer is longer than {self._max_answer} bytes", sent=True, began=True)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def lines(self) -> AsyncIterator[list[bytes]]:
@@ -100,7 +100,7 @@ class AiohttpResponse:
             async for chunk in self._response.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            _fail(error, sent=True)
+            _fail(error, sent=True, began=True)
 
     async def close(self) -> None:
         """Give the connection up, or back if the body was read to its end."""
@@ -214,7 +214,7 @@ def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return made
 
 
-def _fail(error: Exception, *, sent: bool) -> NoReturn:
+def _fail(error: Exception, *, sent: bool, began: bool = False) -> NoReturn:
     """Raise the failure in words that name its cause once."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         raise TimedOut("no connection in time", sent=sent) from error
@@ -222,4 +222,4 @@ def _fail(error: Exception, *, sent: bool) -> NoReturn:
         raise TimedOut("no answer in time", sent=sent) from error
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     text = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
-    raise ConnectionFailed(text, sent=sent) from error
+    raise ConnectionFailed(text, sent=sent, began=began) from error

@@ -43,14 +43,27 @@ UNVALIDATED = {"fieldValidation": "Ignore"}
 class ConnectionFailed(Exception):
     """The connection was refused, lost or too slow; carries no answer."""
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(self, message: str, *, sent: bool, began: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
         """Whether the request may have reached the server: its outcome is then unknown."""
+        self._began = began
+        """Whether an answer had begun."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether there was no server: no connection, or one that ended at once, as a load balancer without one does
+        it."""
+        return not self._began
 
 
 class TimedOut(ConnectionFailed):
     """No answer in time."""
+
+    @property
+    def is_away(self) -> bool:
+        """As for every failure; a server that takes long is there."""
+        return not self.sent
 
 
 class Response(Protocol):
@@ -113,7 +126,7 @@ async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> 
             parts.append(chunk)
             size += len(chunk)
         if longest is not None and size > longest:
-            raise ConnectionFailed(f"a line is longer than {longest} bytes", sent=True)
+            raise ConnectionFailed(f"a line is longer than {longest} bytes", sent=True, began=True)
     if size:
         yield [b"".join(parts)]
 

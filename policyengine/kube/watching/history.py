@@ -67,6 +67,7 @@ class ServerHistory:
         """When the last look began, on the monotonic clock, and what it found, or why it found nothing."""
         self._failure: ApiError | ConnectionFailed | None = None
         self._news = asyncio.Event()
+        self._has_numbers = True
 
     @property
     def behind(self) -> list[str]:
@@ -85,10 +86,20 @@ class ServerHistory:
 
     def compare(self, what: str, seen: tuple[str, int], now: Meta | ObjectMeta, since: int) -> None:
         """An object as an answer shows it that is as new as it gets, beside what had been `seen` (UID, version) of it
-        when it was asked for, in the generation `since`."""
+        by the time it was asked for, in the generation `since`."""
         uid, version = seen
         if uid == now.uid and 0 < number(now.resource_version) < version:
             self.went_back(f"{what} has version {now.resource_version}, and had {version}", since)
+
+    def count(self, version: str) -> int:
+        """A version that a kind was listed or watched at, as a number. 0 for one that is none, which is told once."""
+        found = number(version)
+        if not found and self._has_numbers:
+            self._has_numbers = False
+            logger.warning(
+                "the API server's version `%s` is no number: whether such a server goes back is not found out", version
+            )
+        return found
 
     async def look(self, since: float) -> int:
         """The version the server has reached at some time after `since`, in seconds on the monotonic clock; 0 where it

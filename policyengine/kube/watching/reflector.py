@@ -31,7 +31,7 @@ from typing import Any, Generic
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page, TimedOut
 from policyengine.kube.http.rate_limit import LONGEST, Backoff
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.store import Change, Malformed, Store, WentBack, number
@@ -91,8 +91,7 @@ class Reflector(Generic[T]):
         self._history = history or ServerHistory(client, clock)
         self._history.followers.append(self)
         self._history.listeners.append(self._wake)
-        self._believes = self._history.generation
-        """The generation that the store's versions belong to."""
+        self.store.generation = self._history.generation
         self._scope = (namespace, label_selector)
         self._on_problem = on_problem
         self._on_absent = on_absent
@@ -145,7 +144,7 @@ class Reflector(Generic[T]):
                 await self._rest(self._relists.delay())
             except (WentBack, _WentBack) as error:
                 if isinstance(error, WentBack):
-                    self._history.went_back(str(error), self._believes)
+                    self._history.went_back(str(error), self.store.generation)
                 await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if self._is_absent(error):
@@ -159,7 +158,8 @@ class Reflector(Generic[T]):
                         self._on_absent(error)
                     self._absent = error.status
                     self._note_listed(waiting)
-                    await self._rest(ABSENT_FOR)
+                    if not self._waiting:
+                        await self._rest(ABSENT_FOR)
                 else:
                     await self._pause(error, "list")
 
@@ -168,10 +168,15 @@ class Reflector(Generic[T]):
         statuses = (HTTPStatus.NOT_FOUND,) if self._on_absent is None else (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
         return self.resource.is_optional and isinstance(error, ApiError) and error.status in statuses
 
+    def _begins_anew(self, error: ApiError) -> bool:
+        """Whether a watch that ends so cannot go on from the version we hold. Where that is no number, which a server
+        refuses with 500, it may never have been a version."""
+        return error.status == HTTPStatus.GONE or not number(self.store.version)
+
     def _note_listed(self, waiting: list[asyncio.Event]) -> None:
         """A list was yielded to its end that began when these waited."""
         self.synced.set()
-        self.generation, self.store.anew = self._believes, False
+        self.generation, self.store.anew = self.store.generation, False
         self._history.listed()
         for listed in waiting:
             self._waiting.remove(listed)
@@ -200,13 +205,13 @@ class Reflector(Generic[T]):
                     await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 before = self._clock.monotonic()
-                if isinstance(error, ApiError) and error.status == 410:
+                if isinstance(error, ApiError) and self._begins_anew(error):
                     raise _Expired(error.message) from error
                 if self._is_absent(error):
                     if self.resource.older:
                         raise _Expired("its version of the API is served no more") from error
                     raise
-                if isinstance(error, ConnectionFailed) and not error.sent:
+                if isinstance(error, ConnectionFailed) and error.is_away:
                     await self._pause(error, "watch")
                     raise _Expired("the server was away") from error
                 if self.store.version != version:
@@ -215,9 +220,8 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
         """Every page, compared with what is known; what no page had is deleted."""
-        if self._believes != self._history.generation:
-            self._believes = self._history.generation
-            self.store.believe_anything()
+        if self.store.generation != self._history.generation:
+            self.store.believe_anything(self._history.generation)
         missing, version, continue_ = self.store.keys(), "", ""
         while True:
             page = await self._page(continue_)
@@ -243,6 +247,7 @@ class Reflector(Generic[T]):
         try:
             page = await self._client.list_page(self.resource, *self._scope, continue_=continue_)
         except ApiError as error:
+            self._end_with_generation()
             if error.status == 410 and continue_:
                 raise _Expired("the list took longer than the server keeps its versions") from error
             raise
@@ -252,7 +257,7 @@ class Reflector(Generic[T]):
 
     def _end_with_generation(self) -> None:
         """Raise `_WentBack` where that is due."""
-        if self._believes != self._history.generation:
+        if self.store.generation != self._history.generation:
             raise _WentBack
 
     async def _refuse_older(self, version: str) -> None:
@@ -269,7 +274,7 @@ class Reflector(Generic[T]):
 
     async def _ask_whether_it_came_as_far(self, since: float) -> None:
         """Return if the server has what was seen; `since`: when the last watch ended. Raises `WentBack`."""
-        seen = number(self.store.version)
+        seen = self._history.count(self.store.version)
         reached = await self._history.look(since)
         self._end_with_generation()
         if 0 < reached < seen:
@@ -319,7 +324,7 @@ class Reflector(Generic[T]):
                 is_asked = bool(self._waiting) or await self._listens(self._stall_after, arrival)
                 self._end_with_generation()
                 if not is_asked and not arrival.done():
-                    raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True)
+                    raise TimedOut(f"silent for {self._stall_after:g} s", sent=True)
                 waiting = list(self._waiting)
                 if waiting:
                     async with aclosing(self._list()) as listed:
@@ -338,7 +343,7 @@ class Reflector(Generic[T]):
         return self._asked.done()
 
     async def _pause(self, error: ApiError | ConnectionFailed | Malformed, doing: str) -> None:
-        is_unreachable = isinstance(error, ConnectionFailed) and not error.sent
+        is_unreachable = isinstance(error, ConnectionFailed) and error.is_away
         retry_after = error.retry_after if isinstance(error, ApiError) else 0.0
         wait = self._backoff.delay(retry_after, at_most=UNREACHABLE_FOR if is_unreachable else LONGEST)
         now, problem = self._clock.monotonic(), f"cannot {doing} {self.resource.plural}: {error}"

@@ -90,6 +90,8 @@ class Store(Generic[T]):
         """The newest resourceVersion seen, from which a watch resumes; empty before the first list."""
         self.since = 0
         """The version from which the open watch was asked for, or went on: it shows nothing that is older."""
+        self.generation = 0
+        """Of the server (`ServerHistory`), that all versions here belong to."""
         self.anew = False
         """Whether what is observed replaces what was known before, whichever version that had."""
         self.texts: dict[str, bytes] | None = None
@@ -165,11 +167,12 @@ class Store(Generic[T]):
         resourceVersion was known."""
         if form is not self._type:
             self._type = form
-            self.believe_anything()
+            self.believe_anything(self.generation)
 
-    def believe_anything(self) -> None:
-        """The server has gone back, or tells of another version of the API: no version counts as seen, no deletion."""
-        self.version, self.since, self.anew = "", 0, True
+    def believe_anything(self, generation: int) -> None:
+        """The server, of that generation, has gone back, or tells of another version of the API: no version counts as
+        seen, and no deletion."""
+        self.generation, self.version, self.since, self.anew = generation, "", 0, True
         self._seen = {key: (uid, 0) for key, (uid, _) in self._seen.items()}
         self._deleted.clear()
 

@@ -214,7 +214,7 @@ class ConditionWriter:
             )
         if condition.nominated_node_name is not None:
             status["nominatedNodeName"] = condition.nominated_node_name or None
-        asked_in, seen = self._history.generation, self._pods.seen(condition.namespace, condition.name)
+        known_in, seen = self._pods.generation, self._pods.seen(condition.namespace, condition.name)
         try:
             pod = await self._client.patch_pod_status(condition.namespace, condition.name, status)
         except ApiError as error:
@@ -222,7 +222,7 @@ class ConditionWriter:
                 raise
         else:
             with suppress(Malformed):
-                self._history.compare(f"pod `{condition.namespace}/{condition.name}`", seen, identity(pod), asked_in)
+                self._history.compare(f"pod `{condition.namespace}/{condition.name}`", seen, identity(pod), known_in)
 
 
 def conditions(type_: str, status: str, reason: str, message: str, since: str, generation: int) -> dict[str, object]:

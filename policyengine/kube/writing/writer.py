@@ -307,7 +307,7 @@ async def read_pod(
     client: Client, seen: Store[Pod], history: ServerHistory, asked: ReadPod
 ) -> PodRead | PodDeleted | ReadPodFailed:
     """Read a pod whose binding's outcome is open; `seen`: the pods as the watch tells of them."""
-    since, before = history.generation, seen.seen(asked.namespace, asked.name)
+    since, before = seen.generation, seen.seen(asked.namespace, asked.name)
     try:
         pod = decode(Pod, await client.call("GET", PODS.path(asked.namespace, asked.name)))
     except ApiError as error:

@@ -6,14 +6,14 @@ Time-outs and everything else run on the handler's clock, so a whole client and 
 from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
-from policyengine.kube.http.client import ConnectionFailed, lines_of
+from policyengine.kube.http.client import ConnectionFailed, TimedOut, lines_of
 from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.requests import Request, Response, User, within
 
 
-def _failed(dropped: ConnectionDropped) -> ConnectionFailed:
-    return ConnectionFailed(str(dropped), sent=dropped.reached)
+def _failed(dropped: ConnectionDropped, began: bool = True) -> ConnectionFailed:
+    return ConnectionFailed(str(dropped), sent=dropped.reached, began=began)
 
 
 class MemoryResponse:
@@ -87,9 +87,9 @@ class MemoryTransport:
                 return MemoryResponse(await self._api.handle(request))
             answer = await within(self._api.clock, timeout, self._api.handle(request))
         except ConnectionDropped as dropped:
-            raise _failed(dropped) from dropped
+            raise _failed(dropped, began=False) from dropped
         if answer is None:
-            raise ConnectionFailed(f"no answer within {timeout:g} s", sent=True)
+            raise TimedOut(f"no answer within {timeout:g} s", sent=True)
         return MemoryResponse(answer)
 
     async def close(self) -> None:

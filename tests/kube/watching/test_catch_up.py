@@ -49,7 +49,7 @@ def catch_up(watch: Answer, refuses: int = 0, after: float = 10.0) -> tuple[Foll
 
 @pytest.mark.parametrize(
     "watch",
-    [SILENT, watched(ConnectionFailed("connection reset", sent=True)), Answer(lines=[], after=1e6)],
+    [SILENT, watched(ConnectionFailed("connection reset", sent=True, began=True)), Answer(lines=[], after=1e6)],
     ids=["silent", "pausing", "no headers"],
 )
 def test_the_kind_is_listed_at_once_whatever_its_watch_does(watch: Answer) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.watching.reflector import ABSENT_FOR
-from tests.kube.scripted_server import config_map, failure, listed, watched
+from tests.kube.scripted_server import Asked, ScriptedServer, config_map, failure, listed, watched
+from tests.kube.virtual_time import run
 from tests.kube.watching import follower
 
 ABSENT = failure(404, "NotFound")
@@ -71,3 +73,17 @@ def test_after_an_upgrade_every_object_is_told_in_its_newer_form_and_none_is_gon
 def test_a_refusal_is_no_reason_to_ask_for_another_version() -> None:
     got = in_versions(failure(403, "Forbidden"))
     assert [one.path for one in got.server.asked[:2]] == [NEW.path()] * 2 and got.problems
+
+
+def test_it_is_asked_for_again_soon_where_the_server_goes_back_while_it_is_asked() -> None:
+    def answer(asked: Asked) -> Any:
+        if len(server.asked) == 1:
+            history = got.reflector._history
+            asyncio.get_running_loop().call_later(0.5, history.went_back, "an older version", history.generation)
+        return replace(ABSENT, after=1.0)
+
+    server = ScriptedServer(handler=answer)
+    got = follower.Follower(server, replace(CONFIG_MAPS, is_optional=True))
+    run(got.follow(ABSENT_FOR / 2))
+    assert len(server.asked) == 2
+    assert got.reflector.generation == 1

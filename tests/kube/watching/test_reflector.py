@@ -6,6 +6,8 @@ import random
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from policyengine.cluster.kinds import CONFIG_MAPS, PODS
 from policyengine.kube.http.client import Client, ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER, Reflector
@@ -116,7 +118,7 @@ def test_a_continuation_that_expired_starts_the_list_over_and_deletes_nothing() 
 
 
 def test_a_lost_connection_resumes_from_the_last_version_without_a_list() -> None:
-    lost = ConnectionFailed("connection reset", sent=True)
+    lost = ConnectionFailed("connection reset", sent=True, began=True)
     got = follow(
         listed(5),
         watched(event("ADDED", config_map("a", 6)), lost),
@@ -187,7 +189,7 @@ def test_connections_that_somebody_cuts_every_minute_are_resumed_as_soon_the_las
     def answer(asked: Asked) -> Answer:
         if "watch" not in asked.query:
             return listed(5)
-        return watched(bookmark(next(versions)), 60.0, ConnectionFailed("connection reset", sent=True))
+        return watched(bookmark(next(versions)), 60.0, ConnectionFailed("connection reset", sent=True, began=True))
 
     follower = Follower(ScriptedServer(handler=answer))
     run(follower.follow(3600))
@@ -195,9 +197,10 @@ def test_connections_that_somebody_cuts_every_minute_are_resumed_as_soon_the_las
     assert max(later - earlier for earlier, later in pairwise(times)) < 60 + 2 * 0.8
 
 
-def test_an_unreachable_server_is_tried_again_every_few_seconds_and_spoken_of_twice_a_minute() -> None:
+@pytest.mark.parametrize("sent", [False, True], ids=["refused", "cut by a load balancer"])
+def test_an_unreachable_server_is_tried_again_every_few_seconds_and_spoken_of_twice_a_minute(sent: bool) -> None:
     def refuse(asked: Asked) -> ConnectionFailed:
-        return ConnectionFailed("connection refused", sent=False)
+        return ConnectionFailed("nobody is there", sent=sent)
 
     follower = Follower(ScriptedServer(handler=refuse))
     run(follower.follow(300))
@@ -233,3 +236,13 @@ def test_a_refusal_after_a_success_is_told_again() -> None:
     got = follow(listed(5), refused, refused, watched(event("ADDED", config_map("a", 6))), refused, refused)
     told = [problem for problem in got.problems if "role" in problem]
     assert told == ["cannot watch configmaps: no role; trying again until it is allowed"] * 2
+
+
+def test_versions_that_are_no_numbers_are_followed_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = event("ADDED", config_map("b", "xyz")), event("MODIFIED", config_map("b", "abc"))
+    got = follow(listed("first", config_map("a", "klm")), watched(first), watched(second), watched(1e6))
+    assert got.seen == ["a@klm", "b@xyz", "b@abc"]
+    assert watches(got)[:3] == ["first", "xyz", "abc"]
+    assert [one.message for one in caplog.records] == [
+        "the API server's version `first` is no number: whether such a server goes back is not found out"
+    ]

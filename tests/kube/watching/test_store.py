@@ -143,7 +143,7 @@ def test_whatever_faults_come_the_store_equals_the_server_once_quiet(data: st.Da
             odd = events[len(events) // 2 * 2 :]
             events = [one for pair in zip(events[1::2], events[::2], strict=False) for one in pair] + odd
         if fault == 4:
-            return watched(*events[: len(events) // 2], ConnectionFailed("reset", sent=True))
+            return watched(*events[: len(events) // 2], ConnectionFailed("reset", sent=True, began=True))
         return watched(*events, *([] if quiet else [bookmark(now["version"])]), 10_000.0 if quiet else 5.0)
 
     follower = Follower(ScriptedServer(handler=answer))

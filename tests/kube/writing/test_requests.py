@@ -120,7 +120,7 @@ def test_what_a_refused_patch_means_for_the_attempt(
 class Seen:
     """What the watch told, up to version 7."""
 
-    version = "7"
+    version, generation = "7", 0
 
     def __init__(self, knows: bool) -> None:
         self._knows = knows
