@@ -32,6 +32,7 @@ COMMANDS = {
     "lint": "Find what is wrong in policy files.",
     "lsp": "The language server for editors.",
     "new": "A start for a policy or a plugin: it lints and passes its tests.",
+    "plan": "What another policy would do: on a cluster, a recording or a scenario.",
     "record": "Watch a cluster, whoever schedules it, and write down what happens.",
     "replay": "Play a recording again: the same decisions, or the first that differs.",
     "rewards": "Learn where which pods fare well, for policies to read.",

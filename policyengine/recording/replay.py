@@ -60,8 +60,9 @@ class Difference(NamedTuple):
 class Replay:
     """One playing of a recording."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises `UnusableRecording` where there is none."""
+    def __init__(self, path: Path, plays: bool = True) -> None:
+        """Raises `UnusableRecording` where there is none. Without `plays` no core is told anything: the messages are
+        only read, those that were known when a file began too."""
         self.state = SchedulerState()
         """The core of the run that is played."""
         self.began: Began | None = None
@@ -78,6 +79,7 @@ class Replay:
         self._files = files(path)
         if not self._files:
             raise UnusableRecording(f"{path}: the directory holds no recording")
+        self._plays = plays
         self._decoder = Decoder()
         self._played = Encoder()
         self._over = False
@@ -127,17 +129,19 @@ class Replay:
         for entry in entries:
             if entry.name == BEGAN:
                 self._begin(msgspec.msgpack.decode(entry.body, type=Began))
-            elif entry.name == MAY_BIND:
+            elif entry.name == MAY_BIND and self._plays:
                 self._ask(entry)
-            elif entry.name == DIGEST:
+            elif entry.name == DIGEST and self._plays:
                 self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
             elif (message := self._decoder.message(entry)) is not None:
                 if isinstance(entry.now, float) and entry.now > until:
                     self._over = True
                 elif entry.now != KNOWN:
                     yield self._tell(entry, message)
-                elif not self._goes_on:
+                elif not self._goes_on and self._plays:
                     self.state.handle(message, self.now)
+                elif not self._goes_on:
+                    yield Step(0, self.now, message, [])
             if self._over or self.difference is not None:
                 self._over = True
                 return
@@ -150,14 +154,15 @@ class Replay:
             self.state = SchedulerState((), began.extenders, began.verifies_bindings)
             self.now, self._whole = began.at, True
             self._played = Encoder()
-            self._compares = not began.continues and not began.watched_only
+            self._compares = self._plays and not began.continues and not began.watched_only
             self.exact = self.exact and self._compares
 
     def _tell(self, entry: Entry, message: Message) -> Step:
         if isinstance(entry.now, float):
             self.now = entry.now
         self.messages += 1
-        step = Step(self.messages, self.now, message, self.state.handle(message, self.now))
+        actions = self.state.handle(message, self.now) if self._plays else []
+        step = Step(self.messages, self.now, message, actions)
         asked = self._played.asked(step.actions) if step.actions else b""
         if self._compares and asked != entry.actions:
             self.difference = Difference(step, _read(entry.actions))

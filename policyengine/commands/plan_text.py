@@ -1,0 +1,130 @@
+"""A plan as a person reads it, on a terminal and as Markdown for a review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from policyengine.commands.console import standard_output
+from policyengine.control_characters import escaped
+from policyengine.trials.ledger import clock
+
+if TYPE_CHECKING:
+    from policyengine.plan.comparison import Fares, Plan
+
+ROWS: Final = 10
+"""Pods of one kind that are shown; JSON has more."""
+WIDE: Final = 160
+MESSAGE: Final = 100
+Row = tuple[str, ...]
+
+
+def show(plan: Plan, console: Console | None = None) -> None:
+    """Print it; colours on a terminal only."""
+    console = console or standard_output(WIDE)
+    for line in _head(plan):
+        console.print(Text(line), soft_wrap=True)
+    for title, headers, rows in _tables(plan):
+        console.print()
+        console.print(Text(title, "bold"))
+        table = Table(*headers, box=None, pad_edge=False, header_style="dim")
+        for row in rows:
+            table.add_row(*(_coloured(cell) for cell in row))
+        console.print(table)
+
+
+def written(plan: Plan) -> str:
+    """The same as Markdown."""
+    lines = ["### policyengine plan", "", *(f"{line}  " for line in _head(plan))]
+    for title, headers, rows in _tables(plan):
+        lines += ["", f"**{title}**", "", f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
+        lines += [f"| {' | '.join(escaped(cell).replace('|', '&#124;') for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    yield f"old  {escaped(plan.old)}"
+    yield f"new  {escaped(plan.new)}"
+    yield escaped(plan.about)
+    yield from (f"note: {escaped(note)}" for note in plan.notes)
+
+
+def _tables(plan: Plan) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    now, comparison = plan.waiting, plan.comparison
+    if now is not None:
+        old, new = now.placed
+        rows: list[Row] = [(one.pod, one.old, one.new, _short(one.why)) for one in now.waiting[:ROWS]]
+        title = f"Of {now.count:,} pods that wait {old:,} would be placed, {new:,} with the new policy"
+        yield title, ("pod", "old", "new", "why"), rows or [("none fares otherwise", "", "", "")]
+        if now.evicted[0] or now.evicted[1]:
+            yield "For them", ("old evicts", "new evicts"), [(_some(now.evicted[0]), _some(now.evicted[1]))]
+    yield "Figures", ("", "old", "new", ""), list(_figures(comparison.old, comparison.new))
+    for title, pods, tells_why in (
+        ("Newly placed", comparison.newly_placed, False),
+        ("Newly waiting", comparison.newly_waiting, True),
+        ("Newly evicted", comparison.newly_evicted, False),
+        ("Waiting longer", comparison.longer, False),
+    ):
+        if pods:
+            headers = ("pod", "old", "new", "waited", *(["why"] if tells_why else []))
+            yield f"{title}: {len(pods):,}", headers, [_fares(one)[: len(headers)] for one in pods[:ROWS]]
+    if comparison.refused_by:
+        rows = [(rule, str(old), str(new)) for rule, (old, new) in comparison.refused_by.items()]
+        yield "Pods that wait in the end, by who refused them last", ("rule", "old", "new"), rows
+    for what, groups in (("namespace", comparison.by_namespace), ("priority", comparison.by_priority)):
+        if len(groups) > 1:
+            rows = [
+                (str(name), *(clock(side[which]) for which in ("p50", "p99") for side in sides))
+                for name, sides in sorted(groups.items(), key=lambda item: -abs(item[1][1]["p99"] - item[1][0]["p99"]))
+            ][:ROWS]
+            yield f"Waits by {what}", (what, "p50 old", "p50 new", "p99 old", "p99 new"), rows
+
+
+def _figures(old: Any, new: Any) -> Iterator[Row]:
+    """Figure, old, new, what it means: `better`, `worse` or empty."""
+    for name, is_good in (("pods", None), ("placed", None), ("waiting", False), ("evictions", False)):
+        yield name, f"{old[name]:,}", f"{new[name]:,}", _verdict(old[name], new[name], is_good)
+    for which in ("p50", "p90", "p99", "max"):
+        one, other = old["wait"][which], new["wait"][which]
+        yield f"wait {which}", clock(one), clock(other), _verdict(one, other, False, 1.0)
+    for name, means in (("utilisation", True), ("fragmentation", False), ("imbalance", None)):
+        for resource, one in old[name].items():
+            other = new[name].get(resource, 0.0)
+            if one or other:
+                yield f"{name} {resource}", f"{one:.1%}", f"{other:.1%}", _verdict(one, other, means, 0.005)
+    if old["gangs"] != new["gangs"]:
+        for name, is_good in (("whole", True), ("partial", False)):
+            one, other = old["gangs"][name], new["gangs"][name]
+            yield f"gangs {name}", str(one), str(other), _verdict(one, other, is_good)
+
+
+def _verdict(old: float, new: float, is_good: bool | None, least: float = 0.0) -> str:
+    """`better` or `worse` where a figure rose or fell by more than `least`; `is_good`: whether more of it is."""
+    if is_good is None or abs(new - old) <= least:
+        return ""
+    return "better" if (new > old) == is_good else "worse"
+
+
+def _fares(one: Fares) -> tuple[str, str, str, str, str]:
+    before, now = map(clock, one.waited)
+    return one.pod, one.old, one.new, before if before == now else f"{before} → {now}", _short(one.why)
+
+
+def _short(message: str) -> str:
+    """The first sentence, and no more than fits."""
+    first = message.partition(". ")[0]
+    return first if len(first) <= MESSAGE else f"{first[: MESSAGE - 1]}…"
+
+
+def _some(pods: Iterable[str]) -> str:
+    named = list(pods)
+    more = f", and {len(named) - ROWS:,} more" if len(named) > ROWS else ""
+    return ", ".join(named[:ROWS]) + more if named else "nobody"
+
+
+def _coloured(cell: str) -> Text:
+    return Text(escaped(cell), {"better": "green", "worse": "bold red"}.get(cell, ""))

@@ -1,0 +1,151 @@
+"""Two runs of the same pods beside each other: the figures of both, and the pods that fare otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from policyengine.plan.measures import measures, waited, waits
+from policyengine.plan.rerun import Rerun
+from policyengine.plan.snapshot import Snapshot
+from policyengine.trials.ledger import PodRecord
+
+LONGER: Final = 10.0
+"""Seconds more from which a wait counts as longer."""
+SHOWN: Final = 100
+"""Pods of one kind that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fares:
+    """A pod that fares otherwise."""
+
+    pod: str
+    old: str
+    """A node, or what else became of it."""
+    new: str
+    why: str = ""
+    """Why it waits, where it newly does."""
+    waited: tuple[float, float] = (0.0, 0.0)
+    """Seconds, before and now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs."""
+
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    newly_placed: list[Fares] = field(default_factory=list)
+    newly_waiting: list[Fares] = field(default_factory=list)
+    newly_evicted: list[Fares] = field(default_factory=list)
+    longer: list[Fares] = field(default_factory=list)
+    """Wait `LONGER` seconds longer, or more; the worst first."""
+    moved: int = 0
+    """Pods that are on another node."""
+    by_namespace: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=dict)
+    """Namespace -> waits, before and now."""
+    by_priority: Mapping[int, tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=dict)
+    refused_by: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Plugin or rule -> how many waiting pods it refused last, before and now."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data; lists of pods are cut at `SHOWN`."""
+        lists = {
+            name: {"count": len(pods), "pods": [_plain(one) for one in pods[:SHOWN]]}
+            for name, pods in (
+                ("newlyPlaced", self.newly_placed),
+                ("newlyWaiting", self.newly_waiting),
+                ("newlyEvicted", self.newly_evicted),
+                ("longer", self.longer),
+            )
+        }
+        groups = {
+            "byNamespace": {name: {"old": old, "new": new} for name, (old, new) in self.by_namespace.items()},
+            "byPriority": {str(name): {"old": old, "new": new} for name, (old, new) in self.by_priority.items()},
+            "refusedBy": {name: {"old": old, "new": new} for name, (old, new) in self.refused_by.items()},
+        }
+        return {"old": dict(self.old), "new": dict(self.new), "moved": self.moved, **lists, **groups}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Both policies on the same pods."""
+
+    about: str
+    """What was played: `3,000 pods over 4 h of recording day`."""
+    old: str
+    new: str
+    """The policies' names and the first characters of their hashes."""
+    comparison: Comparison
+    waiting: Snapshot | None = None
+    """Of the pods that wait now, where a cluster was given."""
+    notes: Sequence[str] = ()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        found = {"about": self.about, "policies": {"old": self.old, "new": self.new}, **self.comparison.json}
+        return found | ({"now": self.waiting.json} if self.waiting is not None else {}) | {"notes": list(self.notes)}
+
+
+def _plain(one: Fares) -> dict[str, Any]:
+    return {"pod": one.pod, "old": one.old, "new": one.new, "why": one.why, "waited": list(one.waited)}
+
+
+def compared(old: Rerun, new: Rerun, priority: Callable[[str], int]) -> Comparison:
+    """`priority`: of the pod with this UID in the first run. Pods are told apart by their UIDs; those that were made in
+    the place of another one count in the figures alone."""
+    before, after = old.ledger.pods, new.ledger.pods
+    both = [(before[uid], after[uid]) for uid in before if uid in after]
+    placed, waiting, evicted, longer, moved = [], [], [], list[Fares](), 0
+    for one, other in both:
+        fares = Fares(one.name, _where(one), _where(other), other.told, (waited(one, old.end), waited(other, new.end)))
+        if one.bound is None and other.bound is not None:
+            placed.append(fares)
+        elif one.bound is not None and other.bound is None:
+            waiting.append(fares)
+        elif one.how != "preempted" and other.how == "preempted":
+            evicted.append(fares)
+        if one.bound is not None and other.bound is not None:
+            moved += one.node != other.node
+            if fares.waited[1] - fares.waited[0] >= LONGER:
+                longer.append(fares)
+    longer.sort(key=lambda fares: fares.waited[0] - fares.waited[1])
+    return Comparison(
+        measures(old.ledger, old.end),
+        measures(new.ledger, new.end),
+        placed,
+        waiting,
+        evicted,
+        longer,
+        moved,
+        _grouped(both, old.end, new.end, lambda pod: pod.name.partition("/")[0]),
+        _grouped(both, old.end, new.end, lambda pod: priority(pod.uid)),
+        _refused(before.values(), after.values()),
+    )
+
+
+def _where(pod: PodRecord) -> str:
+    if pod.how == "preempted":
+        return f"{pod.node}, evicted"
+    return pod.node or ("waits" if pod.state == "pending" else pod.state)
+
+
+def _grouped(
+    both: Iterable[tuple[PodRecord, PodRecord]], old_end: float, new_end: float, key: Callable[[PodRecord], Any]
+) -> dict[Any, tuple[dict[str, float], dict[str, float]]]:
+    groups: dict[Any, tuple[list[PodRecord], list[PodRecord]]] = {}
+    for one, other in both:
+        first, second = groups.setdefault(key(one), ([], []))
+        first.append(one)
+        second.append(other)
+    return {name: (waits(old, old_end), waits(new, new_end)) for name, (old, new) in sorted(groups.items())}
+
+
+def _refused(old: Iterable[PodRecord], new: Iterable[PodRecord]) -> dict[str, tuple[int, int]]:
+    counts = [Counter(rule for pod in pods if pod.state == "pending" for rule in pod.refused_by) for pods in (old, new)]
+    return {rule: (counts[0][rule], counts[1][rule]) for rule in sorted(counts[0] | counts[1])}

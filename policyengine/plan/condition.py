@@ -1,0 +1,44 @@
+"""`--fail-on`: an expression of the policy language over the figures of the new run, and of the old one as `old.…`.
+
+    waiting > 0 || p99(wait) > 1.2 * old
+
+`p99(wait)` is `wait.p99`. `old` alone stands for the old run's value of the figure that comes first in the same
+comparison.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from policyengine.language.evaluate import EvaluationError, evaluate
+from policyengine.plan.measures import PERCENTILES
+
+_PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
+_FIGURE: Final = re.compile(r"(?<![.\w])(?!old\b)[a-z]\w*(?:\.\w+|\[\"[^\"]*\"\])*")
+_OLD: Final = re.compile(r"(?<![.\w])old\b(?![.\[\w])")
+
+
+class WrongCondition(ValueError):
+    """An expression that cannot be evaluated; the message says why."""
+
+
+def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the condition is true. Raises `WrongCondition`."""
+    text = _PERCENTILE.sub(r"\2.\1", condition)
+    text = "".join(_with_old(part) for part in re.split(r"(\|\||&&|[()])", text))
+    try:
+        found = evaluate(text, {**new, "old": dict(old)})
+    except EvaluationError as error:
+        known = ", ".join(sorted(new))
+        raise WrongCondition(f"`{condition}`: {error}; the figures are {known}, and `old.` before each") from None
+    if not isinstance(found, bool):
+        raise WrongCondition(f"`{condition}` is {found!r}, and not true or false")
+    return found
+
+
+def _with_old(part: str) -> str:
+    """A comparison, with what `old` alone stands for."""
+    figure = _FIGURE.search(part)
+    return part if figure is None else _OLD.sub(f"old.{figure[0]}", part)

@@ -1,0 +1,122 @@
+"""What happened, played again under a policy: on virtual time, by the engine of `policyengine simulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+
+import msgspec
+
+from policyengine.cluster.pod_objects import Pod
+from policyengine.framework.profile import Profile
+from policyengine.plan.history import History, PastPod
+from policyengine.scheduler.messages import Message, NodeDeleted, NodeObserved
+from policyengine.trials.ledger import Ledger
+from policyengine.trials.play import Play
+from policyengine.trials.scenario import Arrival, Scenario, Template
+from policyengine.trials.templates import SimulatedPod
+
+_ONCE = Arrival(0.0, None, 1, inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """One run: everything that is known of it, and how long it was, in seconds."""
+
+    ledger: Ledger
+    end: float
+
+
+def rerun(
+    history: History, profiles: Sequence[Profile], progress: Callable[[float], None] = lambda share: None
+) -> Rerun:
+    """Play the history. `profiles`: one at least, of one scheduler name each.
+
+    Raises `ScenarioError` where the work has no end.
+    """
+    play = _Past(history, profiles)
+    length = max(history.end - history.start, 1e-9)
+    while play.step():
+        progress(min(1.0, play.at / length))
+    return Rerun(play.ledger, play.at)
+
+
+class _Past(Play):
+    """A play whose agenda is a history."""
+
+    def __init__(self, history: History, profiles: Sequence[Profile]) -> None:
+        scenario = Scenario("", history.start, 0, history.end - history.start, (), ())
+        super().__init__(scenario, profiles, 0)
+        self._served = {profile.scheduler_name for profile in profiles}
+        self._living: dict[str, str] = {}
+        """A pod's name in the history -> the UID it has now: that of the pod made in its place."""
+        self._gone: set[str] = set()
+        for at, message in history.changes:
+            self._at(at, partial(self._change, message))
+        for past in history.pods:
+            self._plan_pod(past)
+
+    def _at(self, at: float, what: Callable[[], None]) -> None:
+        self.plan(max(0.0, at - self.scenario.start), what)
+
+    def _plan_pod(self, past: PastPod) -> None:
+        pod = past.pod
+        if pod.spec.scheduler_name not in self._served and not pod.spec.node_name:
+            # Somebody else's: it comes where it was put, when it was put there.
+            if past.bound is None:
+                return
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=past.node))
+            self._at(past.bound, partial(self._past_pod, past, pod))
+        else:
+            self._at(past.came, partial(self._past_pod, past, pod))
+        for at, edited in past.edits:
+            self._at(at, partial(self._edit, pod.metadata.uid, edited))
+        if past.deleted is not None and past.finished is None:
+            self._at(past.deleted, partial(self._leave, pod.metadata.uid))
+
+    def _change(self, message: Message) -> None:
+        if isinstance(message, NodeObserved):
+            self.show_node(msgspec.to_builtins(message.node), ())
+        elif isinstance(message, NodeDeleted):
+            self.remove_node(message.name)
+        else:
+            self.trial.see(message)
+
+    def _past_pod(self, past: PastPod, pod: Pod) -> None:
+        if pod.spec.node_name and pod.spec.node_name not in self.node_items:
+            return  # its node was never seen
+        has_controller = pod.metadata.controller is not None
+        template = Template((), pod.metadata.uid, _ONCE, {"recreate": has_controller})
+        runs = past.ran
+        if runs is not None and past.pod.spec.node_name:
+            runs = max(0.0, (past.finished or 0.0) - self.scenario.start)
+        self._pod_comes(SimulatedPod(template, msgspec.to_builtins(pod), runs))
+
+    def _pod_comes(self, pod: SimulatedPod) -> None:
+        if pod.template.name not in self._gone:
+            super()._pod_comes(pod)
+            self._living[pod.template.name] = pod.item["metadata"]["uid"]
+
+    def _edit(self, uid: str, edited: Pod) -> None:
+        now = self._living.get(uid)
+        if now in self.pods:
+            self.change_pod(now, partial(_edited, edited))
+
+    def _leave(self, uid: str) -> None:
+        """Somebody deletes the pod: nobody makes it again."""
+        self._gone.add(uid)
+        now = self._living.get(uid)
+        if now in self.pods:
+            pod = self.pods[now]
+            self.pods[now] = replace(pod, template=replace(pod.template, given={}))
+            self.end_pod(now, "deleted")
+
+
+def _edited(edited: Pod, pod: Pod) -> Pod:
+    """A pod with the labels, annotations and gates that it was given later."""
+    new, old = edited.metadata, pod.metadata
+    metadata = msgspec.structs.replace(old, labels=new.labels, annotations=new.annotations)
+    spec = msgspec.structs.replace(pod.spec, scheduling_gates=edited.spec.scheduling_gates)
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)

@@ -1,0 +1,113 @@
+"""A cluster at one moment: what becomes of the pods that wait, and of all pods if they came anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from policyengine.cluster.kinds import PODS
+from policyengine.cluster.pod_info import seconds_or_none
+from policyengine.cluster.pod_objects import Pod
+from policyengine.diagnosis.dump import DumpedObject
+from policyengine.diagnosis.forecast import Fate, Forecast, forecast
+from policyengine.framework.profile import Profile
+from policyengine.plan.history import History, PastPod, bare
+from policyengine.plan.rerun import Rerun, rerun
+from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved
+
+SETTLES: Final = 600.0
+"""Seconds that the cluster is given once the last pod has come anew."""
+_STAY: Final = ("DaemonSet", "Node")
+"""Pods of these controllers belong to their nodes: they stay where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod that waits, and what becomes of it."""
+
+    pod: str
+    old: str
+    new: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the pods that wait come to."""
+
+    waiting: list[Waiting]
+    """Those whose fate differs, in the queue's order."""
+    count: int
+    """All that wait."""
+    placed: tuple[int, int]
+    """How many of them are placed, before and now."""
+    evicted: tuple[list[str], list[str]]
+    """Pods that have to go."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        pods = [{"pod": one.pod, "old": one.old, "new": one.new, "why": one.why} for one in self.waiting]
+        return {
+            "waiting": self.count,
+            "placed": {"old": self.placed[0], "new": self.placed[1]},
+            "evicted": {"old": self.evicted[0], "new": self.evicted[1]},
+            "pods": pods,
+        }
+
+
+def waiting(objects: Sequence[DumpedObject], old: Sequence[Profile], new: Sequence[Profile], now: float) -> Snapshot:
+    """The pods that wait, played to the end under both."""
+    before, after = forecast(objects, old, now), forecast(objects, new, now)
+    fates = {one.pod: one for one in before.pods}
+    differ = [
+        Waiting(one.pod, _fate(before, one.pod), _fate(after, one.pod), one.message)
+        for one in after.pods
+        if one.pod in fates and (fates[one.pod].what, fates[one.pod].node) != (one.what, one.node)
+    ]
+    placed = tuple(sum(one.what is Fate.BOUND for one in run.pods) for run in (before, after))
+    return Snapshot(differ, len(after.pods), (placed[0], placed[1]), (list(before.evicted), list(after.evicted)))
+
+
+def _fate(run: Forecast, pod: str) -> str:
+    one = run[pod]
+    return one.node if one.what is Fate.BOUND else one.what.value
+
+
+def anew(objects: Sequence[DumpedObject], profiles: Sequence[Profile], now: float) -> Rerun:
+    """The cluster filled anew: every pod comes again, in the order of creation, a second after the one before; those of
+    DaemonSets and of kubelets stay where they are."""
+    return rerun(history_of(objects, now), profiles)
+
+
+def history_of(objects: Sequence[DumpedObject], now: float) -> History:
+    """The pods of a cluster, one after another."""
+    changes: list[tuple[float, Message]] = []
+    pods: list[Pod] = []
+    for one in objects:
+        if one.kind == PODS.kind:
+            if one.object.status.phase not in ("Succeeded", "Failed"):
+                pods.append(one.object)
+        else:
+            seen = NodeObserved(one.object) if one.kind == "Node" else ObjectObserved(one.kind, one.object)
+            changes.append((now, seen))
+    pods.sort(key=lambda pod: (not _stays(pod), seconds_or_none(pod.metadata.creation_timestamp) or 0.0))
+    past, at = [], now
+    for pod in pods:
+        stays = _stays(pod)
+        at += 0.0 if stays else 1.0
+        past.append(PastPod(_with_uid(bare(pod, keeps_node=stays)), at))
+    return History(now, at + SETTLES, changes, past, {}, [])
+
+
+def _stays(pod: Pod) -> bool:
+    controller = pod.metadata.controller
+    return bool(pod.spec.node_name) and controller is not None and controller.kind in _STAY
+
+
+def _with_uid(pod: Pod) -> Pod:
+    metadata = pod.metadata
+    return pod if metadata.uid else replace(pod, metadata=replace(metadata, uid=f"uid of {metadata.key}"))
