@@ -18,7 +18,7 @@ from policyengine.kube.record_writer import RecordingUnusable, RecordWriter, wat
 from policyengine.plugins.registry import default_profile
 from policyengine.recording.directory import Limits, RecordingDirectory, files
 from policyengine.recording.replay import Replay
-from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
@@ -54,6 +54,20 @@ async def test_what_a_scheduler_is_told_is_written_and_read_again(tmp_path: Path
     replay = played(tmp_path)
     assert (replay.difference, replay.notes, replay.exact, replay.messages) == (None, [], True, 16)
     assert set(replay.state.view.pods) == set(state.view.pods)
+
+
+async def test_a_core_that_verifies_its_bindings_is_played_again_as_one(tmp_path: Path) -> None:
+    state = SchedulerState([default_profile()], verifies_bindings=True)
+    writer = RecordWriter(tmp_path, Limits(), SystemClock(), Random(1))
+    core = writer.recorded(state)
+    core.handle(CacheSynced(), NOW)
+    core.handle(NodeObserved(make_node("n").allocatable(cpu="1", pods="9").build()), NOW)
+    core.handle(PodObserved(make_pod("p").build()), NOW)
+    core.handle(CyclesRequested(1), NOW)
+    core.handle(BindSucceeded("p"), NOW)
+    await writer.close()
+    replay = played(tmp_path)
+    assert (replay.difference, replay.state.verifies_bindings) == (None, True)
 
 
 async def test_each_file_but_the_first_begins_with_what_was_known(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from policyengine.scheduler.actions import (
     DeleteVictim,
     NodeVictims,
     PatchObject,
+    ReadNodePods,
     ReadPod,
     RecordEvent,
 )
@@ -77,6 +78,8 @@ MESSAGES: list[m.Message] = [
     m.VictimsAnswered(VICTIMS, {"n": NodeVictims(("u2",), 0)}, "late"),
     m.PodRead(ReadPod("u1", "d", "a", 3.25), POD),
     m.ReadPodFailed("u1", 2.0),
+    m.NodePodsRead(ReadNodePods("n"), (POD, POD)),
+    m.ReadNodePodsFailed(ReadNodePods("n"), 2.0),
     m.Tick(),
     m.CyclesRequested(16),
     m.ComparisonRequested(0.001),
