@@ -41,6 +41,7 @@ DECIDED_BY = "policyengine.io/decided-by"
 """The annotation that names the policy: the note is kube-scheduler's, word for word."""
 TERMINATING = "NamespaceTerminating"
 """The cause of a refusal to create in a namespace that is being deleted (admission plugin NamespaceLifecycle)."""
+_FEW = 1024
 CONDITIONS = 65_536
 """Pods whose last condition is remembered."""
 
@@ -173,6 +174,17 @@ def _cut(note: str) -> str:
     return encoded[: NOTE_LIMIT - 4].decode("utf-8", "ignore") + " ..."
 
 
+@dataclass(slots=True)
+class _Told:
+    """What was said of one pod."""
+
+    since: str
+    """When its condition first became False: the transition time stays while the status does."""
+    about: PatchPodCondition
+    said: PatchPodCondition | None = None
+    """What need not be said again."""
+
+
 class ConditionWriter:
     """Writes conditions, the latest a pod, and none that says what was said before."""
 
@@ -184,31 +196,42 @@ class ConditionWriter:
         self._clock = clock
         self._queue = queue
         self._pods, self._history = pods, history
-        self._since: LRUCache[str, str] = LRUCache(CONDITIONS)
-        """UID -> when its condition first became False: the transition time stays while the status does."""
-        self._said: LRUCache[str, PatchPodCondition] = LRUCache(CONDITIONS)
-        self._history.listeners.append(self._said.clear)  # a server that has gone back knows nothing of it
+        self._told: LRUCache[str, _Told] = LRUCache(CONDITIONS)
+        self._history.listeners.append(self._told.clear)  # a server that has gone back knows nothing of it
 
     def write(self, condition: PatchPodCondition) -> None:
         """Write the condition soon."""
         waiting = self._queue.peek(_key(condition.uid))
         if waiting is not None:
             condition = _merged(waiting, condition)
-        if self._said.get(condition.uid) == condition:
+        told = self._told.get(condition.uid)
+        if told is None:
+            self._forget_the_gone()
+            told = self._told[condition.uid] = _Told(format_time(self._clock.now()), condition)
+        elif told.said == condition:
             return
-        self._said[condition.uid] = condition
-        self._since.setdefault(condition.uid, format_time(self._clock.now()))
+        told.about = told.said = condition
         self._queue.write(_key(condition.uid), self._write, condition)
 
     def settle(self, uid: str) -> Awaitable[object] | None:
         """Let no patch of the pod follow, for it is about to be bound; what ends with the one on its way, if one is."""
-        self._said.pop(uid, None)
+        told = self._told.get(uid)
+        if told is not None:
+            told.said = None
         return self._queue.settle(_key(uid))
+
+    def _forget_the_gone(self) -> None:
+        """Now and then: pods that were deleted while they waited would stay until `CONDITIONS` others have come."""
+        if len(self._told) >= 2 * len(self._pods) + _FEW:
+            for uid, told in list(self._told.items()):
+                if self._pods.uid(told.about.namespace, told.about.name) != uid:
+                    del self._told[uid]
 
     async def _write(self, condition: PatchPodCondition) -> None:
         status: dict[str, object] = {}
         if condition.reason:
-            since = self._since.get(condition.uid) or format_time(self._clock.now())
+            told = self._told.get(condition.uid)
+            since = format_time(self._clock.now()) if told is None else told.since
             status = conditions(
                 "PodScheduled", "False", condition.reason, condition.message, since, condition.observed_generation
             )

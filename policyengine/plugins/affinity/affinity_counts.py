@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -15,8 +14,8 @@ from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.affinity_term import Term, Terms
-from policyengine.plugins.topology.domain_counts import KINDS_REMEMBERED, DomainCounts, Int64
-from policyengine.plugins.topology.pod_index import PodIndex, PodKind, pod_index
+from policyengine.plugins.topology.domain_counts import DomainCounts, Int64
+from policyengine.plugins.topology.pod_index import ByKind, PodIndex, PodKind, pod_index
 
 Effects = Iterable[tuple[str, int]]
 """(topology key, weight): what one pod of a kind adds to its domain of each key."""
@@ -77,24 +76,25 @@ class AffinityCounts:
                 found[key] = found.get(key, 0) + weight
             return found
 
-        self._effects = lru_cache(KINDS_REMEMBERED)(summed)
+        self._effects = ByKind(summed)
         self._among = among
         self._presence = presence
         self._node_position = -1
         self.by_key: dict[str, DomainCounts] = {key: self._counts(key) for key in keys}
 
     def _counts(self, key: str) -> DomainCounts:
-        return DomainCounts(key, lambda kind: self._effects(kind).get(key, 0), self._among)
+        return DomainCounts(key, lambda kind: self._effects[kind].get(key, 0), self._among)
 
     def update(self, nodes: NodeTable, rows: Rows) -> Delta:
         """Count the pods on `rows` again; everything if a Node has changed. The rows in domains whose sum changed."""
         index = pod_index(nodes)
         if not self.by_key and not index.any_terms:
             return NO_ROWS
+        self._effects.trim(index)
         anew = self._node_position != nodes.node_journal.position
         self._node_position = nodes.node_journal.position
         kinds = self._among(index) if anew else [kind for row in rows.tolist() for kind, _ in index.on_row(row)]
-        new_keys = {key for kind in kinds for key in self._effects(kind) if key not in self.by_key}
+        new_keys = {key for kind in kinds for key in self._effects[kind] if key not in self.by_key}
         changed: Delta = NO_ROWS
         for counts in self.by_key.values():
             if anew:

@@ -14,24 +14,22 @@ weight of the pods on a node, and n3 is not eligible:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.framework.status import Rows
-from policyengine.plugins.topology.pod_index import PodIndex, PodKind
+from policyengine.plugins.topology.pod_index import ByKind, PodIndex, PodKind
 
 Int64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-KINDS_REMEMBERED = 4096
 
 
 class DomainCounts:
     """The weights of pods, summed over the eligible nodes of each domain of one topology key."""
 
-    __slots__ = ("_among", "_domains", "_weigh", "key", "nodes", "on_node", "sums")
+    __slots__ = ("_among", "_domains", "_weights", "key", "nodes", "on_node", "sums")
 
     def __init__(
         self,
@@ -41,7 +39,7 @@ class DomainCounts:
     ) -> None:
         """`weigh`: the weight of one pod of a kind. `among`: kinds of the index, at least all that weigh something."""
         self.key = key
-        self._weigh = lru_cache(KINDS_REMEMBERED)(weigh)
+        self._weights = ByKind(weigh)
         self._among = among
         self.on_node: Int64 = np.zeros(0, dtype=np.int64)
         """The weight of the pods on each node, eligible or not: `int64[nodes]`."""
@@ -55,11 +53,12 @@ class DomainCounts:
 
     def count(self, nodes: NodeTable, index: PodIndex, eligible: Mask | None = None) -> None:
         """Count all nodes anew. `eligible`: `bool[nodes]`; None for all of them."""
+        self._weights.trim(index)
         ids = nodes.label_ids(self.key)
         values = len(nodes.label_values(self.key))
         counts = ids >= 0 if eligible is None else eligible & (ids >= 0)
         self._domains = np.where(counts, ids, values)
-        self.on_node = index.weights(self._weigh, self._among(index), nodes.n)
+        self.on_node = index.weights(self._weights, self._among(index), nodes.n)
         self.nodes = np.bincount(self._domains, minlength=values + 1)[:-1]
         self.sums = np.zeros(values + 1, dtype=np.int64)
         np.add.at(self.sums, self._domains, self.on_node)
@@ -68,10 +67,11 @@ class DomainCounts:
     def follow(self, index: PodIndex, rows: Rows) -> dict[int, int]:
         """Count the pods on `rows` again. No Node may have changed since `count`. {domain: its sum before}, of the
         domains of rows where something changed."""
-        weigh, on_node, sums = self._weigh, self.on_node, self.sums
+        weights, on_node, sums = self._weights, self.on_node, self.sums
+        weights.trim(index)
         before: dict[int, int] = {}
         for row in rows.tolist():
-            weight = sum([weigh(kind) * count for kind, count in index.on_row(row)])
+            weight = sum([weights[kind] * count for kind, count in index.on_row(row)])
             change = weight - on_node.item(row)
             if change:
                 on_node[row] = weight

@@ -8,7 +8,7 @@ Each node table has one index, shared by all plugins. It follows the pod journal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +22,7 @@ from policyengine.plugins.selectors.label_selector import PodSelector, Requireme
 _Key = tuple[str, int, bool, int]
 """Namespace, identity of the labels, whether it is terminating, identity of the terms."""
 Label = tuple[str, str]
+FEW_KINDS, MOST_KINDS = 64, 4096
 
 
 class PodKind:
@@ -41,6 +42,26 @@ class PodKind:
 
 _Kinds = dict[PodKind, None]
 """An ordered set."""
+T = TypeVar("T")
+
+
+class ByKind(dict[PodKind, T]):
+    """What a function says of each kind it was asked about. Kinds come and go with their pods, each deletion makes one:
+    `trim` bounds what is kept of those that are gone."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Callable[[PodKind], T]) -> None:
+        self._of = of
+
+    def __missing__(self, kind: PodKind) -> T:
+        found = self[kind] = self._of(kind)
+        return found
+
+    def trim(self, index: PodIndex) -> None:
+        """Forget everything where most of it is about kinds that are gone."""
+        if len(self) > min(2 * len(index.kinds) + FEW_KINDS, MOST_KINDS):
+            self.clear()
 
 
 class PodIndex:
@@ -106,11 +127,11 @@ class PodIndex:
         groups = (self._requiring.get(label) for label in (None, *labels.items()))
         return {kind: None for kinds in groups if kinds for kind in kinds}
 
-    def weights(self, weigh: Callable[[PodKind], int], among: Iterable[PodKind], n: int) -> NDArray[np.int64]:
+    def weights(self, weight_of: ByKind[int], among: Iterable[PodKind], n: int) -> NDArray[np.int64]:
         """The summed weight of the pods of these kinds on each row: `int64[n]`."""
         total = np.zeros(n, dtype=np.int64)
         for kind in among:
-            weight = weigh(kind)
+            weight = weight_of[kind]
             if weight:
                 where = np.fromiter(kind.rows.keys(), dtype=np.int64, count=len(kind.rows))
                 counts = np.fromiter(kind.rows.values(), dtype=np.int64, count=len(kind.rows))

@@ -3,6 +3,8 @@
 import asyncio
 import random
 
+from msgspec.structs import replace
+
 from policyengine.cluster.kinds import PODS
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.history import ServerHistory
@@ -60,3 +62,14 @@ def test_a_condition_said_before_is_not_said_again_and_keeps_its_transition_time
 def test_of_conditions_that_wait_only_the_latest_goes_out() -> None:
     asked = written(*map(str, range(50)))
     assert [one.body["status"]["conditions"][0]["message"] for one in asked] == ["49"]
+
+
+def test_what_was_said_of_pods_that_are_gone_is_not_kept() -> None:
+    async def work() -> None:
+        queue, client, clock = RequestQueue(VirtualClock(), random.Random(1)), Client(ScriptedServer()), VirtualClock()
+        writer = ConditionWriter(client, clock, queue, Store(PODS, print), ServerHistory(client, clock))
+        for number in range(5000):
+            writer.write(replace(a_condition("no room"), uid=f"u{number}"))
+            assert len(writer._told) <= 1025
+
+    run(work())
