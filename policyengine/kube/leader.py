@@ -133,6 +133,11 @@ class LeaderElector:
             await self._rest()
             await self._renew()
 
+    @property
+    def predecessor_died(self) -> bool:
+        """Whether who held the lease before did not give it back."""
+        return bool(self._displaced.get("holderIdentity"))
+
     async def leads_in(self, generation: int) -> None:
         """Wait until this replica has written the lease to a server of that generation."""
         while self._generation < generation:

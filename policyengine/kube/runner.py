@@ -45,6 +45,8 @@ MESSAGES, QUEUED = 256, 2048
 """Messages handled between two turns of the event loop; and those not handled yet, above which watches wait."""
 BINDINGS_DEADLINE = 10.0
 """Seconds for the bindings under way at the end."""
+EVENTS_BEHIND = 60.0
+"""Seconds that events may wait behind bindings."""
 _TURNS_TO_SEND = 8
 """Turns of the event loop in which a binding comes from the core to its socket: the worker's, its task's, the
 connection's. No message is handled meanwhile."""
@@ -147,6 +149,7 @@ class Runner:
         """Tell the core when cycles may begin, and when they may not go on until everything is listed anew."""
         for event in ready:
             await event.wait()
+        is_told = False
         while True:
             await self._informers.wait_for_sync()
             generation = await self.history.settled()
@@ -155,8 +158,16 @@ class Runner:
                 await self._elector.leads_in(generation)
                 await self._informers.catch_up()
             if generation == self.history.generation:
-                self._messages.put(CacheSynced())
+                self._messages.put(CacheSynced(None if is_told else self._unwritten_since()))
+                is_told = True
             await self.history.ended(generation)
+
+    def _unwritten_since(self) -> float | None:
+        """Since when a predecessor that died may have left bindings without events: it wrote its last ones up to
+        `EVENTS_BEHIND` after the bindings, and its lease had to run out."""
+        if self._elector is None or not self._elector.predecessor_died:
+            return None
+        return self._clock.now() - self._elector.settings.lease_duration - EVENTS_BEHIND
 
     def _lose_cache(self) -> None:
         self.synced.clear()

@@ -81,6 +81,10 @@ class ObjectDeleted(Message, frozen=True):
 class CacheSynced(Message, frozen=True):
     """Every list is in: cycles may begin, or go on."""
 
+    unwritten_since: float | None = None
+    """From when on, in seconds since the epoch, a predecessor that died may have left pods bound without their events;
+    None where there was none, or it ended cleanly."""
+
 
 class CacheLost(Message, frozen=True):
     """The server has gone back to an older copy, or is another one: nothing is decided until everything was observed

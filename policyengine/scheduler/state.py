@@ -255,6 +255,8 @@ def _review_gangs(core: Core) -> None:
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
     core.is_synced = True
     verification.take_over(core)
+    if message.unwritten_since is not None:
+        bind_result.tell_again(core, message.unwritten_since)
 
 
 def _cache_lost(core: Core, message: messages.CacheLost) -> None:

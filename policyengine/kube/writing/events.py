@@ -5,6 +5,7 @@ Both wait behind the bindings (`request_queue`).
 Events (events.k8s.io/v1; client-go's tools/events): the same event again does not become a second object; the first one
 grows a series, which is written when its count reaches a power of two. The last `SERIES` events are remembered for it.
 While `LIMIT` writes wait, which they do only if the server fails them, new events are dropped, and a warning says so.
+The name of an event Scheduled follows from the pod's UID and its node, so that a successor may write it again.
 In a namespace that is being deleted nothing can be created: its events are given up without a word.
 
 Conditions: a patch must not overtake a binding: the API server sets PodScheduled to True with the binding, and a late
@@ -17,6 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from cachetools import LRUCache
@@ -37,6 +39,7 @@ NOTE_LIMIT = 1024
 """Bytes of a note the API server accepts (events.k8s.io validation)."""
 NAME_LIMIT = 236
 """Characters of an object's name in an event's, which has at most 253."""
+SCHEDULED = "Scheduled"
 DECIDED_BY = "policyengine.io/decided-by"
 """The annotation that names the policy: the note is kube-scheduler's, word for word."""
 TERMINATING = "NamespaceTerminating"
@@ -104,9 +107,12 @@ class EventRecorder:
 
     def _begin(self, event: RecordEvent) -> _Series:
         now = self._clock.now()
-        # Two events of one moment need two names.
-        self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
-        name = f"{event.name[:NAME_LIMIT].rstrip('.-')}.{self._last_stamp:x}"
+        if event.reason == SCHEDULED:
+            stamp = sha256(f"{event.uid} {event.note}".encode()).hexdigest()[:16]
+        else:  # two events of one moment need two names
+            self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
+            stamp = f"{self._last_stamp:x}"
+        name = f"{event.name[:NAME_LIMIT].rstrip('.-')}.{stamp}"
         return _Series(event, event.namespace or "default", name, now)
 
     def _body(self, series: _Series) -> dict[str, Any]:

@@ -44,6 +44,7 @@ LANDS_WITHIN = 60.0 * (1 + SLEW)
 """Seconds after which a request that was given up can land no more: kube-apiserver's --request-timeout (a create ends
 after 34 s already, apiserver/pkg/endpoints/handlers). What lies in a socket of ours goes with the connection
 (`kube.http.aiohttp_transport`)."""
+MOST_TOLD_AGAIN = 1000
 RETRY_AFTER_SPREAD = 0.5
 """Retry-After is stretched by up to this share of itself, by pod, so that not all come back at once."""
 
@@ -186,3 +187,15 @@ def fail_quietly(core: Core, decision: Decision, message: str, seconds: float) -
     not_before = core.now + retry_after(uid, seconds) if seconds > 0 else 0.0
     core.timeline.record(uid, core.now, "failed", decision.bind.policy_hash, message)
     held.served.queue.failed(held.queued, core.now, not_before=not_before)
+
+
+def tell_again(core: Core, since: float) -> None:
+    """A predecessor died: of what was bound from then on, the newest `MOST_TOLD_AGAIN`, the event Scheduled is written.
+    One that is there already keeps its place, as both have one name (`events`). Who decided is not known any more."""
+    bound = [
+        pod
+        for pod in core.view.pods.values()
+        if pod.state is PodState.BOUND and (pod.scheduled_at or 0.0) >= since and core.profile_of(pod) is not None
+    ]
+    bound.sort(key=lambda pod: (pod.scheduled_at, pod.uid))
+    core.actions += [conditions_and_events.scheduled(pod, pod.node_name, "") for pod in bound[-MOST_TOLD_AGAIN:]]

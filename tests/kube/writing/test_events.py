@@ -48,12 +48,22 @@ def test_an_event_is_written_as_kube_scheduler_wrote_it() -> None:
     assert (asked.method, asked.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
     body = asked.body
     stamp = body["metadata"]["name"].removeprefix("small.")
-    assert len(stamp) == len(expected["metadata"]["name"].removeprefix("small."))
-    assert int(stamp, 16) // 1000 == int(VirtualClock().wall_offset * 1e6)
+    assert len(stamp) == len(expected["metadata"]["name"].removeprefix("small.")) and int(stamp, 16)
     assert len(body["eventTime"]) == len(expected["eventTime"])
     for one in (body, expected):
         one["metadata"]["name"] = one["eventTime"] = ""
     assert body == expected
+
+
+def test_the_name_of_an_event_is_when_it_happened_but_scheduled_again_by_a_successor_it_is_the_same_event() -> None:
+    event = an_event("Successfully assigned default/small to n1")
+    (failed,) = written(replace(event, reason="FailedScheduling"))
+    stamp = failed.body["metadata"]["name"].removeprefix("small.")
+    assert int(stamp, 16) // 1000 == int(VirtualClock().wall_offset * 1e6)
+    (first,), (again,) = written(event), written(replace(event, resource_version="9", policy="p@1"))
+    elsewhere = written(replace(event, note="Successfully assigned default/small to n2"))[0]
+    names = [one.body["metadata"]["name"] for one in (first, again, elsewhere)]
+    assert names[0] == names[1] != names[2]
 
 
 def test_the_policy_is_named_beside_the_note_and_another_policys_refusal_is_another_event() -> None:

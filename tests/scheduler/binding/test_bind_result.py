@@ -2,12 +2,14 @@
 
 import pytest
 
+from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.scheduler.actions import Bind, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
     BindSucceeded,
     BindUnknown,
+    CacheSynced,
     PodDeleted,
     ReadPodFailed,
 )
@@ -300,3 +302,15 @@ def test_an_older_word_of_a_pod_the_server_has_bound_does_not_queue_it_again(dri
     assert driver.see(pod("p", cpu="1").label("older", "word")) == []
     assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
     assert driver.cycle() == []
+
+
+def test_a_successor_tells_again_of_what_was_bound_since_its_predecessor_may_have_died():
+    def bound(name, second):
+        at = {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"2026-01-05T08:00:{second:02}Z"}
+        return pod(name).node("n1").set("status.conditions", [at])
+
+    driver = Driver().showing(node("n1"), bound("early", 9), bound("late", 10), bound("later", 20), pod("waits"))
+    driver.see(bound("strange", 20).scheduler("another"))
+    told = driver.send(CacheSynced(unwritten_since=seconds_or_none("2026-01-05T08:00:10Z")))
+    assert notes(told) == [("Scheduled", f"Successfully assigned default/{name} to n1") for name in ("late", "later")]
+    assert notes(driver.send(CacheSynced())) == []
