@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -77,6 +78,10 @@ class Child:
             raise ChildFailed(f"it ended: {self.last_words()}")
         said: dict[str, Any] = json.loads(raw)
         return said
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def tell(self) -> None:
         """Give a child of the project the word it waits for: an empty line."""

@@ -113,8 +113,8 @@ def _verify(core: Core, unverified: UnverifiedBindings, node: str, listed: froze
     row = core.view.nodes.row_of.get(node)
     on = {} if row is None else core.view.nodes.pods_on(row)
     ours = unverified.bound.get(node, {})
-    for uid in [uid for uid in ours if uid not in listed or uid not in on or _has_started(on[uid])]:
-        unverified.forget(uid, node)
+    for uid in [uid for uid in ours if uid not in on or _has_started(on[uid])]:
+        unverified.forget(uid, node)  # one that is not listed may have been bound since the list
     turns = {uid: _turn(pod) for uid, pod in on.items()}
     absent = {uid for uid, pod in on.items() if uid not in listed or (pod.deleting and not _has_started(pod))}
     for uid in sorted(ours, key=turns.__getitem__):

@@ -218,6 +218,15 @@ def test_what_happens_while_the_node_is_read_has_it_read_once_more() -> None:
     assert nodes_read(read(driver, ours("p"), foreign("one"))) == ["n1"]
 
 
+def test_a_pod_that_was_bound_since_the_node_was_read_is_looked_at_by_the_next_reading() -> None:
+    driver = bound(of_set("a"), cpu="2")
+    driver.see(of_set("b"))
+    assert binds(driver.cycle()) == {"b": "n1"}
+    assert nodes_read(driver.send(BindSucceeded("b"))) == []
+    assert nodes_read(read(driver, ours("a"))) == ["n1"]
+    assert evicted(read(driver, ours("a"), ours("b"), foreign())) == ["b"]
+
+
 def test_a_node_that_could_not_be_read_is_read_again_later_each_time() -> None:
     driver = bound(of_set("p"))
     waits = []
