@@ -7,6 +7,7 @@ A command's module is imported when it is asked for: help and completion stay fa
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ COMMANDS = {
     "explain": "Why pods wait, or are where they are, and what would help.",
     "extender": "Policies behind a stock kube-scheduler, over its extender protocol.",
     "fmt": "Put policy files into the one style.",
+    "import": "A trace from elsewhere as a recording: openb, SWF, CSV.",
     "lint": "Find what is wrong in policy files.",
     "lsp": "The language server for editors.",
     "new": "A start for a policy or a plugin: it lints and passes its tests.",
@@ -42,7 +44,8 @@ COMMANDS = {
     "test": "Run the tests of policies, with coverage and mutation.",
     "webhook": "Refuses broken policies at kubectl apply, as an admission webhook.",
 }
-"""Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`."""
+"""Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`; where
+that is a keyword of Python, `x_` of `policyengine.commands.x_`."""
 
 SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
 
@@ -83,7 +86,8 @@ class LazyGroup(click.Group):
         """The command; None where there is none of the name."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"policyengine.commands.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = getattr(importlib.import_module(f"policyengine.commands.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -80,6 +80,11 @@ class Recorder:
         """The runner asked whether a binding still stands: the answer depends on no time but the last message's."""
         self._add(self._encoder.may_bind(uid, allowed))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a frame's worth waits."""
+        return self.size >= FRAME
+
     def take(self) -> list[bytes]:
         """The entries of a frame, oldest first; none where none wait. The last of all come with the digest."""
         entries, size = self._entries, self.size

@@ -1,0 +1,148 @@
+"""What a trace tells of nodes and pods, written as a recording in which nothing was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectError, decode, format_time
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import PodGroup
+from policyengine.recording.directory import Limits, RecordingDirectory
+from policyengine.recording.encoding import Began
+from policyengine.recording.recorder import Recorder
+from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
+
+ELSEWHERE: Final = "node-of-the-trace"
+"""Where pods ran that the trace gives no node: no node is called so. A plan takes from it how long they ran."""
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+_ROOM: Final = {"pods": "110"}
+
+
+class TraceError(ValueError):
+    """A trace that cannot be read; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """A node that is there all the time."""
+
+    name: str
+    allocatable: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TracePod:
+    """A pod; times in seconds from the start of the trace."""
+
+    name: str
+    at: float
+    requests: Mapping[str, str]
+    started: float | None = None
+    ended: float | None = None
+    namespace: str = "default"
+    priority: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    on: Mapping[str, list[str]] = field(default_factory=dict)
+    """Label of its node -> the values that will do."""
+    gang: str = ""
+    """The name of the gang that it belongs to."""
+    members: int = 0
+    """How many pods that gang has."""
+
+
+def write(
+    path: Path, program: str, start: float, scheduler_name: str, nodes: Iterable[TraceNode], pods: Iterable[TracePod]
+) -> int:
+    """Write the recording; how many pods it has.
+
+    Arguments:
+        start: what the trace counts from, in seconds since the epoch.
+        scheduler_name: whom the pods ask for.
+
+    Raises `TraceError`, `OSError`, `DirectoryInUse`.
+    """
+    directory = RecordingDirectory(path, Limits(file_age=float("inf")))
+    recorder = Recorder(Began(program, "trace", watched_only=True))
+    try:
+        for node in nodes:
+            recorder.told(start, NodeObserved(_node(node, start)))
+        recorder.told(start, CacheSynced())
+        count = 0
+        events: list[tuple[float, int, Message]] = []
+        gangs: set[str] = set()
+        for count, pod in enumerate(pods, 1):
+            if pod.gang and pod.gang not in gangs:
+                gangs.add(pod.gang)
+                events.append((pod.at, len(events), _group(pod)))
+            for at, message in _life(pod, count, start, scheduler_name):
+                events.append((at, len(events), message))
+        for at, _, message in sorted(events, key=lambda event: event[:2]):
+            recorder.told(start + at, message)
+            if recorder.is_full:
+                directory.write(recorder.take(), 0.0)
+        while entries := recorder.take():
+            directory.write(entries, 0.0)
+    finally:
+        directory.close()
+    return count
+
+
+def _node(node: TraceNode, start: float) -> Node:
+    room = {**_ROOM, **node.allocatable}
+    metadata = {"name": node.name, "uid": f"node-{node.name}", "creationTimestamp": format_time(start)}
+    labels = {"kubernetes.io/hostname": node.name, **node.labels}
+    status = {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    item = {"metadata": metadata | {"labels": labels}, "status": status}
+    decoded: Node = _decoded(Node, item, f"node `{node.name}`")
+    return decoded
+
+
+def _life(pod: TracePod, number: int, start: float, scheduler_name: str) -> Iterator[tuple[float, Message]]:
+    name = pod.name
+    labels = {**pod.labels, **({GROUP_LABEL: pod.gang} if pod.gang else {})}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": pod.namespace,
+        "uid": f"{number:08d}-0000-4000-8000-000000000000",
+        "creationTimestamp": format_time(start + pod.at),
+        "labels": labels,
+    }
+    spec: dict[str, Any] = {
+        "schedulerName": scheduler_name,
+        "priority": pod.priority,
+        "containers": [{"name": "main", "resources": {"requests": dict(pod.requests)}}],
+    }
+    if pod.on:
+        terms = [{"key": key, "operator": "In", "values": values} for key, values in pod.on.items()]
+        required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    where = f"pod `{name}`"
+    yield pod.at, PodObserved(_decoded(Pod, {"metadata": metadata, "spec": spec}, where))
+    if pod.started is None:
+        return
+    bound = {**spec, "nodeName": ELSEWHERE}
+    started = max(pod.at, pod.started)
+    running = {"metadata": metadata, "spec": bound, "status": {"phase": "Running"}}
+    yield started, PodObserved(_decoded(Pod, running, where))
+    if pod.ended is None:
+        return
+    ended = max(started, pod.ended)
+    yield ended, PodObserved(_decoded(Pod, running | {"status": {"phase": "Succeeded"}}, where))
+    yield ended, PodDeleted(pod.namespace, name, metadata["uid"])
+
+
+def _group(pod: TracePod) -> ObjectObserved:
+    item = {"metadata": {"name": pod.gang, "namespace": pod.namespace}, "spec": {"minMember": pod.members}}
+    return ObjectObserved("PodGroup", _decoded(PodGroup, item, f"gang `{pod.gang}`"))
+
+
+def _decoded(kind: Any, item: Mapping[str, Any], where: str) -> Any:
+    try:
+        return decode(kind, item)
+    except ObjectError as error:
+        raise TraceError(f"{where}: {error}") from None
