@@ -62,9 +62,13 @@ def nomination(pod: PodInfo, node: str) -> PatchPodCondition:
     return _condition(pod, "", "", node)
 
 
-def preempted(victim: PodInfo, preemptor: PodInfo, node: str, policy: str, in_memory: bool = False) -> RecordEvent:
-    """The victim had to go. `in_memory`: it was not bound yet, and only gave its reservation back."""
-    note = f"Preempted by pod {preemptor.uid} on node {node}"
+def preempted(
+    victim: PodInfo, preemptor: PodInfo, node: str, policy: str, in_memory: bool = False, group: str = ""
+) -> RecordEvent:
+    """The victim had to go. `in_memory`: it was not bound yet, and only gave its reservation back. `group`: UID of the
+    PodGroup that it made room for as a whole."""
+    by = f"podgroup {group} on node cluster" if group else f"pod {preemptor.uid} on node {node}"
+    note = f"Preempted by {by}"
     if in_memory:
         note += " (in kube-scheduler memory)."
     return _event(victim, "Normal", "Preempted", "Preempting", note, policy, preemptor.scheduler_name)

@@ -23,6 +23,7 @@ Source: framework/preemption/executor.go and schedule_one.go, v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from policyengine.framework.filtering import Diagnosis
@@ -38,7 +39,7 @@ from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod, RoomMade
-from policyengine.scheduler.reservations import READ_AGAIN
+from policyengine.scheduler.reservations import READ_AGAIN, Reservation
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -84,6 +85,20 @@ def clear(
     core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(queued.room.victims), why)
     _end_lesser_nominations(core, served, pod, node)
     _evict(core, served.runtime.policy, pod, node, victims)
+
+
+def clear_for_group(
+    core: Core, served: ServedProfile, group: str, held: Sequence[Reservation], victims: tuple[PodInfo, ...]
+) -> None:
+    """As `clear`, anywhere, for members that were nominated together. `group`: their PodGroup's UID."""
+    first = held[0]
+    pod = first.queued.pod
+    first.queued.room = RoomMade(first.node, tuple([victim.key for victim in victims]), "")
+    core.timeline.record(pod.uid, core.now, "preempting", first.node, ", ".join(first.queued.room.victims), "")
+    members = {one.queued.uid for one in held}
+    for one in held:
+        _end_lesser_nominations(core, served, one.queued.pod, one.node, members)
+    _evict(core, served.runtime.policy, pod, first.node, victims, group)
 
 
 def is_running(core: Core, preemptor: str) -> bool:
@@ -147,20 +162,23 @@ def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
             served.queue.try_again([queued], core.now, "PreemptionFailed", at_least=max(eviction.not_before, backoff))
 
 
-def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str) -> None:
-    """Pods that were to come to the node, and that this one does not yield to, may not fit there any more."""
+def _end_lesser_nominations(
+    core: Core, served: ServedProfile, pod: PodInfo, node: str, but: Collection[str] = ()
+) -> None:
+    """Pods that were to come to the node, and that this one does not yield to, may not fit there any more. `but`: UIDs
+    of those that do."""
     profile = served.runtime.profile
     for other in list(core.view.nominated_on(node).values()):
-        if other is not pod and not yields(profile, core.view, pod, other):
+        if other is not pod and other.uid not in but and not yields(profile, core.view, pod, other):
             nominate(core, other, "")
 
 
-def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], group: str = "") -> None:
     by_request: list[PodInfo] = []
     for victim in victims:
         waiting = core.waiting_pods.pop(victim.uid, None)
         if waiting is not None:
-            core.actions.append(conditions_and_events.preempted(victim, pod, node, policy, in_memory=True))
+            core.actions.append(conditions_and_events.preempted(victim, pod, node, policy, True, group))
             core.reject(waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
         elif not victim.deleting:
             by_request.append(victim)
@@ -170,9 +188,9 @@ def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodI
         core.evictions[pod.uid] = Eviction(uids, set(uids))
     giving_way = core.profiles.giving_way(pod)
     for victim in by_request:
-        whom = (
-            "a gang that its own gang, bound in part, blocks" if victim.uid in giving_way else "a higher priority pod"
-        )
+        whom = "a higher priority podgroup" if group else "a higher priority pod"
+        if victim.uid in giving_way:
+            whom = "a gang that its own gang, bound in part, blocks"
         core.actions.append(
             DeleteVictim(
                 uid=victim.uid,
@@ -181,6 +199,6 @@ def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodI
                 preemptor=pod.uid,
                 message=f"{pod.scheduler_name}: preempting to accommodate {whom}",
                 observed_generation=victim.generation,
-                event=conditions_and_events.preempted(victim, pod, node, policy),
+                event=conditions_and_events.preempted(victim, pod, node, policy, group=group),
             )
         )

@@ -30,8 +30,8 @@ from math import inf
 from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
-from policyengine.scheduler.core import Core, group_message
-from policyengine.scheduler.gangs import node_choice, topology_placement
+from policyengine.scheduler.core import GROUP_UNSCHEDULABLE, Core, group_message
+from policyengine.scheduler.gangs import group_preemption, node_choice, topology_placement
 from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
@@ -71,6 +71,8 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
         return
     packed.undo()
     message = _message(gang, draft, count, len(members))
+    if _preempt_whole(core, served, gang, members, count, draft.refused, message):
+        return
     for make_room in (Draft.make_room, Draft.pack_making_room) if _may_preempt(core, served, members, count) else ():
         cleared = Draft(core, served)
         helps = make_room(cleared, members, count, gang.members)
@@ -211,6 +213,32 @@ def _preempt(
         preempt.nominate(core, held.queued.pod, held.node)
     for held, victims, why in draft.victims:
         preempt.clear(core, served, held.queued, held.node, victims, why)
+
+
+def _preempt_whole(
+    core: Core,
+    served: ServedProfile,
+    gang: Gang,
+    members: list[QueuedPod],
+    count: int,
+    refused: dict[str, Refused],
+    message: str,
+) -> bool:
+    """Make room as for a PodGroup as a whole, or refuse it; False where it is not made so."""
+    own = group_preemption.preempts_whole(core, served, members)
+    if own is None or not _may_preempt(core, served, members, count):
+        return False
+    room = group_preemption.find_room(core, served, gang, own, members, count)
+    _refuse(core, served, gang, members, refused, message)
+    if room.why_not:
+        _tell_groups(core, members, UNSCHEDULABLE, f"{GROUP_UNSCHEDULABLE}, {room.why_not}")
+        node_choice.reserve_for(core, served, gang, members, count)
+        _note_when_overdue(core, gang)
+        return True
+    for held in room.held:
+        preempt.nominate(core, held.queued.pod, held.node)
+    preempt.clear_for_group(core, served, own.metadata.uid, room.held, room.victims)
+    return True
 
 
 def _message(gang: Gang, draft: Draft, count: int, members: int) -> str:
