@@ -75,7 +75,7 @@ def place(
         return Placement(None, failed, str(why), f"cannot determine domain for already scheduled pods: {why}", True)
     if not domains:
         none = {one.uid: Refused(one, NONE_FEASIBLE, frozenset({GROUP_PLACEMENT})) for one in members}
-        return Placement(None, none, f"no node has the label `{group.topology_key}`", NONE_FEASIBLE)
+        return Placement(None, none, f"no node has the label `{group.topology_key}`", NONE_FEASIBLE + _unhelped(group))
     refused: dict[str, Refused] = {}
     scored: list[tuple[str, int, int]] = []
     first = ""
@@ -92,12 +92,18 @@ def place(
     if not scored:
         message = f"0/{len(domains)} domains of `{group.topology_key}` are available: {first}"
         told = f"0/{len(domains)} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
-        return Placement(None, refused, message, told)
+        return Placement(None, refused, message, told + _unhelped(group))
     most = max(pods for _, pods, _ in scored)
     best = min(scored, key=lambda one: (-(one[1] * 100 // most + one[2]), one[0]))
     draft = Draft(core, served, domains[best[0]])
     draft.fill(members, len(members))
     return Placement(draft, draft.refused, "", "")
+
+
+def _unhelped(group: NativePodGroup) -> str:
+    """What is added where the API server has the gate WorkloadAwarePreemption."""
+    why = ", workload aware preemption is not supported for pod groups with scheduling constraints"
+    return why if group.spec.disruption_mode else ""
 
 
 def _standing(core: Core, group: NativePodGroup) -> list[PodInfo]:

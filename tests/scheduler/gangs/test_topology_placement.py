@@ -51,6 +51,14 @@ def test_nodes_without_the_label_are_in_no_domain():
     assert binds(driver.cycle()) == {"x": "n1", "y": "n1"}
 
 
+def test_a_group_with_a_disruption_mode_is_told_that_nobody_goes_for_it():
+    driver = scheduler().showing(in_rack("a1", "a", "1"))
+    show_group(driver, schedulingConstraints=WITHIN, disruptionMode="Pod", priority=10)
+    driver.see(member("x"), member("y"))
+    ((_, _, message),) = said(driver.cycle())
+    assert message.endswith("workload aware preemption is not supported for pod groups with scheduling constraints")
+
+
 def test_the_domain_with_room_for_more_members_is_taken_and_the_fuller_of_two():
     driver = scheduler().showing(in_rack("a1", "a", "2"), in_rack("b1", "b", "3"), in_rack("c1", "c", "4"))
     constrained(driver).showing(member("x"), member("y"), member("z"))
