@@ -193,10 +193,10 @@ def _configuration(path: Path) -> Json:
 
 
 @asynccontextmanager
-async def real(folder: Path) -> AsyncIterator[Real]:
-    """An API server with what outlives worlds; skips where a program is missing."""
+async def real(folder: Path, flags: Sequence[str] = ()) -> AsyncIterator[Real]:
+    """An API server with what outlives worlds; skips where a program is missing. `flags`: more of the API server's."""
     scheduler_binary()
-    async with real_server(flags=[GATES]) as (url, token):
+    async with real_server(flags=[GATES, *flags]) as (url, token):
         path = folder / "kubeconfig"
         write_kubeconfig(path, kubeconfig(url, token))
         transport = credentials.load(path).connect()
