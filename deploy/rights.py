@@ -68,6 +68,7 @@ def _patched(kinds: Iterable[Kind[Any]]) -> Iterator[Rule]:
             yield Rule(kind.group, resources, ("patch",))
 
 
+_CLAIMS = BY_KIND["ResourceClaim"]
 _VOLUMES = [BY_KIND["PersistentVolume"], BY_KIND["PersistentVolumeClaim"]]
 _GROUPS = [kind for kind in BY_KIND.values() if kind.is_optional]
 _OTHERS = [NODES, *(kind for kind in BY_KIND.values() if not kind.is_optional)]
@@ -84,7 +85,10 @@ ROLES: dict[str, Role] = {
             *_patched([PODS]),
             Rule("events.k8s.io", ("events",), ("create", "patch")),
             *_read(_OTHERS),
-            *_patched([BY_KIND["ResourceClaim"]]),
+            *_patched([_CLAIMS]),
+            Rule(
+                _CLAIMS.group, (_CLAIMS.plural,), ("create", "delete"), why="For extended resources of device classes."
+            ),
         ),
     ),
     "policies": Role(

@@ -279,6 +279,7 @@ class DeviceClassSpec(Wire, frozen=True):
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
+    extended_resource_name: str | None = None
 
 
 class DeviceClass(Wire, frozen=True):

@@ -186,8 +186,8 @@ class PendingClaims:
         return iter(self._by_uid.values())
 
     def get(self, claim: ResourceClaim) -> PendingClaim | None:
-        """What is under way for the claim, if anything is."""
-        return self._by_uid.get(claim.metadata.uid)
+        """What is under way for the claim, if anything is. One that is only to be made has its key for a UID."""
+        return self._by_uid.get(claim.metadata.uid) or self._by_uid.get(claim.metadata.key)
 
     def add(self, pending: PendingClaim) -> None:
         """A reservation has taken the claim, which nothing is under way for."""
@@ -209,7 +209,7 @@ class PendingClaims:
         if pending is None or claim.status.allocation is None:
             return
         if any(consumer.uid == pending.pod_uid for consumer in claim.status.reserved_for):
-            self.drop(claim.metadata.uid)
+            self.drop(pending.claim.metadata.uid)
 
     def drop(self, claim_uid: str) -> None:
         """The claim is not pending any more; no change where it was not."""

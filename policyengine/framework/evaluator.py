@@ -74,7 +74,7 @@ class Evaluator:
         verdicts = tuple(Verdict(column.plugin, column.values.copy(), column.refusals) for column in feasible.verdicts)
         if feasible.narrowed:
             return _narrowed(snapshot, feasible, verdicts)
-        return Diagnosis(names, feasible.rows, verdicts, None)
+        return Diagnosis(names, NO_ROWS if feasible.fails else feasible.rows, verdicts, None)
 
     def filter_node(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Status:
         """What `filter` says of one row, without putting the answer together for all others."""
@@ -226,4 +226,4 @@ def _narrowed(snapshot: Snapshot, feasible: FeasibleNodes, verdicts: tuple[Verdi
     outside[[table.row_of[name] for name in names if name in table.row_of]] = 0
     reason = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
     absent = Verdict(plugins[0], outside, (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)),))
-    return Diagnosis(table.names, feasible.rows, (absent, *verdicts), None, plugins)
+    return Diagnosis(table.names, NO_ROWS if feasible.fails else feasible.rows, (absent, *verdicts), None, plugins)

@@ -6,7 +6,7 @@ A PostFilter plugin only says what would help; it evicts nobody. The core turns 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import FilterPlugin, Plugin
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from policyengine.cluster.view import ClusterView
     from policyengine.framework.evaluator import Evaluator
     from policyengine.framework.filtering import Diagnosis
+    from policyengine.framework.reservation import ObjectPatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class PostFilterResult:
     """Who has to go for it, in order."""
     why: str = ""
     """Why this node, and so these victims, for people; empty where nothing was chosen."""
+    patches: tuple[ObjectPatch, ...] = ()
+    """What is written at once; the pod is tried again when that is seen, or has failed."""
 
 
 @runtime_checkable
@@ -87,15 +90,17 @@ def run_post_filters(
     reasons of all come together, with the last nomination that one of them spoke of.
     """
     reasons: list[str] = []
+    patches: tuple[ObjectPatch, ...] = ()
     nominated: str | None = None
     first = ""
     for plugin in plugins:
         result = plugin.post_filter(pod, diagnosis, evaluator, view)
         status = result.status
+        patches += result.patches
         if status.code is not Code.UNSCHEDULABLE:
-            return PostFilterResult(status.by(plugin.name), result.nominated_node_name, result.victims, result.why)
+            return replace(result, status=status.by(plugin.name), patches=patches)
         if result.nominated_node_name is not None:
             nominated = result.nominated_node_name
         first = first or plugin.name
         reasons += status.reasons
-    return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(reasons), first), nominated)
+    return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(reasons), first), nominated, patches=patches)

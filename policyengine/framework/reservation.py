@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from policyengine.cluster.objects import format_time
 from policyengine.framework.plugin import Plugin
@@ -72,8 +72,8 @@ class PermitPlugin(Plugin, Protocol):
 class ObjectPatch:
     """A JSON merge patch (RFC 7386) of one object that is still the one decided about.
 
-    The server refuses it where the UID or the version is another. Of several patches of one object in a plan, the
-    later ones are made on the version that the one before resulted in.
+    The server refuses it where the UID or the version is another; one that is empty does not matter. Of several patches
+    of one object in a plan, the later ones are made on the version that the one before resulted in.
     """
 
     kind: str
@@ -87,11 +87,19 @@ class ObjectPatch:
     subresource: str = ""
     stamped: tuple[str, ...] = ()
     """The path in the patch at which the time of sending is written; none where it is empty."""
+    verb: Literal["PATCH", "POST", "DELETE"] = "PATCH"
+    """POST: there is no such object yet, and `patch` is all of it; what was made goes with the reservation. DELETE: it
+    goes."""
 
     @property
     def key(self) -> str:
         """`namespace/name`, or the bare name of a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def undone(self) -> tuple[ObjectPatch, ...]:
+        """What has the object go, whatever keeps it."""
+        freed = ObjectPatch(self.kind, self.namespace, self.name, self.uid, "", {"metadata": {"finalizers": None}})
+        return freed, replace(freed, patch={}, verb="DELETE")
 
     def sent_at(self, now: float) -> ObjectPatch:
         """The patch as it is sent at this time, in seconds since the epoch."""

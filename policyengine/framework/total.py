@@ -41,8 +41,8 @@ class FeasibleNodes:
         """The refusal of the pod as a whole; `mask` says nothing then."""
         self.narrowed: list[tuple[str, frozenset[str]]] = []
         """The `narrowings` of the mask."""
-        self._outside = 0
-        """How many nodes they leave out."""
+        self._left_out: Mask = np.zeros(0, dtype=np.bool_)
+        """The nodes that they leave out."""
         self.mask: Mask = np.zeros(0, dtype=np.bool_)
         self.count = 0
         """How many nodes are feasible."""
@@ -78,7 +78,22 @@ class FeasibleNodes:
             self._compute(changes)
         elif len(changed):
             self._patch(changed)
-        return self.count > 0
+        return self.count > 0 and not self.fails
+
+    @property
+    def fails(self) -> bool:
+        """Whether a filter answered with an Error for a node that those before it let pass: then the attempt fails,
+        whatever other nodes say (`findNodesThatPassFilters`, schedule_one.go, v1.36)."""
+        columns = self.verdicts
+        if not any(refusal.code is Code.ERROR for column in columns for refusal in column.refusals):
+            return False
+        left = ~self._left_out if self.narrowed else np.ones(len(self.mask), dtype=np.bool_)
+        for column in columns:
+            is_error = np.array([False, *(refusal.code is Code.ERROR for refusal in column.refusals)])
+            if (is_error[column.values] & left).any():
+                return True
+            left &= column.values == 0
+        return False
 
     @property
     def verdicts(self) -> list[PluginColumn]:
@@ -88,7 +103,11 @@ class FeasibleNodes:
     def refusers(self) -> tuple[tuple[str, int], ...]:
         """(plugin, nodes that it refuses), as `Diagnosis.refused` has it."""
         found = tuple([(column.plugin, column.refused) for column in self.verdicts])
-        return ((min(plugin for plugin, _ in self.narrowed), self._outside), *found) if self.narrowed else found
+        return (
+            ((min(plugin for plugin, _ in self.narrowed), int(np.count_nonzero(self._left_out))), *found)
+            if self.narrowed
+            else found
+        )
 
     def narrowings(self) -> list[tuple[str, frozenset[str]]]:
         """(plugin, the only nodes that its PreFilter left), by the columns as they are."""
@@ -111,7 +130,7 @@ class FeasibleNodes:
             named = np.zeros(changes.n, dtype=np.bool_)
             named[[table.row_of[name] for name in left if name in table.row_of]] = True
             mask &= named
-            self._outside = changes.n - int(np.count_nonzero(named))
+            self._left_out = ~named
         self.mask, self._rows = mask, None
         self.count = int(np.count_nonzero(mask))
         self.log.note(None)

@@ -6,6 +6,7 @@ Actions carry names and texts, so that the runner needs no knowledge of the core
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -27,6 +28,10 @@ class Bind(Action, frozen=True):
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     extender: int | None = None
     """The number of the extender that is to bind it; None for the API server."""
+
+
+POST_FILTERED: Final = -1
+"""The decision of a write that PostFilter asked for."""
 
 
 class PatchObject(Action, frozen=True):

@@ -24,7 +24,7 @@ from policyengine.framework.filtering import fit_error_message
 from policyengine.framework.placed import NO_NODE
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import conditions_and_events
-from policyengine.scheduler.actions import Action, Log
+from policyengine.scheduler.actions import Action, Log, PatchObject
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.extender import Extender, Question
 from policyengine.scheduler.neighbours import Neighbours
@@ -206,6 +206,8 @@ class Core:
         pod = held.queued.pod
         for plugin in reversed(held.runtime.reserve):
             plugin.unreserve(pod, held.node)
+        for made in held.made:
+            self.actions += [PatchObject(pod.uid, 0, "", one) for one in made.undone()]
         for reverted in self.view.revert_objects(pod.uid) if held.plans else ():
             if announce:
                 self.bindings.note(reverted.kind)
@@ -269,6 +271,15 @@ class Core:
         self.actions += conditions_and_events.failed(
             queued, reason, message, served.runtime.policy, nominated=news, node=node
         )
+
+    def try_again(self, uid: str, why: str, not_before: float) -> None:
+        """What was to help a waiting pod has failed: it is tried after its backoff, and not before that time."""
+        pod = self.view.pods.get(uid)
+        served = None if pod is None else self.profile_of(pod)
+        queued = None if served is None else served.queue.get(uid)
+        if served is not None and queued is not None:
+            backoff = self.now + served.queue.backoff_q.duration(queued.unschedulable_count)
+            served.queue.try_again([queued], self.now, why, at_least=max(not_before, backoff))
 
     def nominate(self, pod: PodInfo, node: str) -> bool:
         """A node is being cleared for the pod, or ("") none is any more; whether that is news."""

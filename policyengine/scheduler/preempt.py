@@ -32,7 +32,7 @@ from policyengine.framework.post_filter import PostFilterResult, run_post_filter
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.scheduler import conditions_and_events
-from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.actions import POST_FILTERED, DeleteVictim, PatchObject
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import retry_after
 from policyengine.scheduler.core import Core, Eviction
@@ -66,6 +66,7 @@ def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diag
     nominated = found.nominated_node_name
     plugins, pending = diagnosis.plugins, diagnosis.pending_plugins
     core.fail(served, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
+    core.actions += [PatchObject(queued.uid, POST_FILTERED, found.status.plugin, patch) for patch in found.patches]
     if nominated:
         clear(core, served, queued, nominated, found.victims, found.why)
 
@@ -154,12 +155,7 @@ def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
         eviction.not_before = max(eviction.not_before, core.now + wait if wait else 0.0)
     if eviction.has_failed and not eviction.awaited:
         del core.evictions[asked.preemptor]
-        pod = core.view.pods.get(asked.preemptor)
-        served = None if pod is None else core.profile_of(pod)
-        queued = None if served is None else served.queue.get(asked.preemptor)
-        if served is not None and queued is not None:
-            backoff = core.now + served.queue.backoff_q.duration(queued.unschedulable_count)
-            served.queue.try_again([queued], core.now, "PreemptionFailed", at_least=max(eviction.not_before, backoff))
+        core.try_again(asked.preemptor, "PreemptionFailed", eviction.not_before)
 
 
 def _end_lesser_nominations(

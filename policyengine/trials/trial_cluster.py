@@ -159,11 +159,21 @@ class TrialCluster:
     def patch(self, asked: PatchObject) -> Sequence[Message]:
         """The object after a JSON merge patch (RFC 7386), if it still is the one that was decided about."""
         wanted = asked.patch
+        if wanted.kind == "Pod":
+            return [ObjectPatched(asked, "")]  # no decision reads what is written there
+        if wanted.verb == "POST":
+            made = {**wanted.patch, "metadata": {**cast(Any, wanted.patch["metadata"]), "uid": f"made {wanted.key}"}}
+            shown = self._put_object(wanted.kind, decode(STRUCTS[wanted.kind], made))
+            return [ObjectPatched(asked, self.objects[wanted.kind][wanted.key].metadata.resource_version), shown]
         item = self.objects.get(wanted.kind, {}).get(wanted.key)
         if item is None:
             return [ObjectPatchFailed(asked, BindFailure.NOT_FOUND, f"{wanted.kind} `{wanted.key}` not found")]
-        if (item.metadata.uid, item.metadata.resource_version) != (wanted.uid, wanted.resource_version):
+        known = (wanted.uid or item.metadata.uid, wanted.resource_version or item.metadata.resource_version)
+        if (item.metadata.uid, item.metadata.resource_version) != known:
             return [ObjectPatchFailed(asked, BindFailure.CONFLICT, f"{wanted.kind} `{wanted.key}` has changed")]
+        if wanted.verb == "DELETE":
+            del self.objects[wanted.kind][wanted.key]
+            return [ObjectPatched(asked, ""), ObjectDeleted(wanted.kind, wanted.namespace, wanted.name)]
         merged = _merged(msgspec.to_builtins(item), wanted.patch)
         shown = self._put_object(wanted.kind, decode(STRUCTS[wanted.kind], merged))
         return [ObjectPatched(asked, self.objects[wanted.kind][wanted.key].metadata.resource_version), shown]

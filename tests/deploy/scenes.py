@@ -144,7 +144,7 @@ async def cluster(stage: Stage, run: str) -> None:
     phase = {"status": {"phase": "Available"}}
     await stage.call("PATCH", f"{CORE}/persistentvolumes/disk{run}/status", phase)
     pool = {"name": f"n{run}", "generation": 1, "resourceSliceCount": 1}
-    slice_ = {"driver": GPU, "nodeName": f"n{run}", "pool": pool, "devices": [{"name": "gpu-0"}]}
+    slice_ = {"driver": GPU, "nodeName": f"n{run}", "pool": pool, "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}
     await stage.call("POST", f"{DEVICES}/resourceslices", {"metadata": {"name": f"gpu{run}"}, "spec": slice_})
     exactly = {"requests": [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]}
     wanted = {"metadata": {"name": f"gpu{run}"}, "spec": {"devices": exactly}}
@@ -156,6 +156,24 @@ async def cluster(stage: Stage, run: str) -> None:
     own = group | {"apiVersion": f"{NATIVE}/v1alpha2", "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     await stage.call("POST", OWN_GROUPS, own)
     await stage.call("POST", PODS, heavy(f"victim{run}", "4", nodeName=f"full{run}"))
+
+
+def extended(name: str, **spec: Any) -> dict[str, Any]:
+    """A pod that asks for a device as for any resource."""
+    item = pod(name, **spec)
+    item["spec"]["containers"][0]["resources"]["limits"] = {"deviceclass.resource.kubernetes.io/gpu": "1"}
+    return item
+
+
+async def with_left_over(stage: Stage, name: str) -> None:
+    """A pod that fits nowhere, and the claim that an earlier attempt made for it."""
+    waits = extended(name, schedulingGates=[{"name": "example.com/wait"}], nodeSelector={"there": "is none"})
+    uid = (await stage.call("POST", PODS, waits))["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    meta = {"name": name, "annotations": annotations, "ownerReferences": [owner]}
+    await stage.call("POST", f"{DEVICES}/namespaces/default/resourceclaims", {"metadata": meta, "spec": {}})
+    await stage.call("PATCH", f"{PODS}/{name}", {"spec": {"schedulingGates": None}})
 
 
 def pods(run: str) -> list[dict[str, Any]]:
@@ -173,6 +191,7 @@ def pods(run: str) -> list[dict[str, Any]]:
         heavy(f"first{run}", "4", priorityClassName="high", **on_full),
         *(with_volume(f"{name}{run}") for name in ("ondisk", "made")),
         takes,
+        extended(f"asks{run}"),
         crew,
         own,
     ]
@@ -193,6 +212,7 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
     work = asyncio.create_task(scheduler.run(stop))
     for one in pods(run):
         await stage.call("POST", PODS, one)
+    await with_left_over(stage, f"left{run}")
     await stage.call("POST", MAPS, policy(f"early{run}"))
     await stage.call("POST", POLICIES, scheduling_policy(f"early{run}"))
     come = asyncio.create_task(_come(stage, scheduler, run))
@@ -223,6 +243,10 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
     async def node_selected() -> bool:
         annotations = (await of(f"{CLAIMS}/made{run}"))["metadata"].get("annotations", {})
         return "volume.kubernetes.io/selected-node" in annotations
+
+    async def gone() -> bool:
+        items = (await of(f"{DEVICES}/namespaces/default/resourceclaims"))["items"]
+        return all(one["metadata"]["name"] != f"left{run}" for one in items)
 
     async def counted() -> bool:
         return bool((await of(f"{GROUPS}/crew{run}")).get("status", {}).get("scheduled"))
@@ -259,6 +283,8 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
             "a volume is taken": disk_taken,
             "a claim gets its node": node_selected,
             "a pod gets its device": placed("takes"),
+            "a pod gets a device for an extended resource": placed("asks"),
+            "a claim that an attempt left goes": gone,
             "a group's status is counted": counted,
             "a group of Kubernetes' own has its condition": conditioned,
             "a policy is accepted": lambda: accepted("early"),

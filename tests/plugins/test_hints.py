@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
 from policyengine.cluster.objects import decode
 from policyengine.cluster.storage_objects import (
     CSIDriver,
@@ -45,7 +45,7 @@ REGISTERED: dict[str, dict[Resource, ActionType]] = {
     "TaintToleration": {R.NODE: A | TAINT, R.POD: TOLERATION},
     "NodeAffinity": {R.NODE: A | LABEL},
     "NodePorts": {R.POD: D, R.NODE: A},
-    "NodeResourcesFit": {R.POD: D | SHRINK, R.NODE: A | OFFER},
+    "NodeResourcesFit": {R.POD: D | SHRINK, R.NODE: A | OFFER, R.DEVICE_CLASS: A | U},
     "VolumeRestrictions": {R.POD: D, R.NODE: A, R.PERSISTENT_VOLUME_CLAIM: A},
     "NodeVolumeLimits": {R.CSI_NODE: A | U, R.POD: D, R.PERSISTENT_VOLUME_CLAIM: A, R.VOLUME_ATTACHMENT: D},
     "VolumeBinding": {
@@ -172,6 +172,7 @@ UNRELATED: list[tuple[str, Resource, ActionType, Any, Any]] = [
     ("NodeAffinity", R.NODE, LABEL, PLAIN, OTHER_LABEL),
     ("NodePorts", R.POD, D, STRANGER, None),
     ("NodeResourcesFit", R.POD, SHRINK, STRANGER, RELABELLED),
+    ("NodeResourcesFit", R.DEVICE_CLASS, A, None, devices.device_class("b", extendedResourceName="b.com/nic")),
     ("NodeResourcesFit", R.NODE, OFFER, PLAIN, OTHER_LABEL),
     ("VolumeRestrictions", R.POD, D, STRANGER, None),
     ("VolumeRestrictions", R.PERSISTENT_VOLUME_CLAIM, A, None, claim("theirs")),
@@ -269,7 +270,8 @@ def other(held: bool = False) -> ResourceClaim:
     return devices.claim(name="other", status=allocated("g") if held else None)
 
 
-Shown = NodeBuilder | PodBuilder | ResourceClaim | None
+GPU_POD = make_pod("p").req({"a.com/gpu": 1})
+Shown = NodeBuilder | PodBuilder | ResourceClaim | DeviceClass | None
 WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingHint]]] = {
     "fit asks whether the node now has more of what is wanted": [
         ("NodeResourcesFit", OFFER, TWO_CPU, None, room(cpu="4"), QUEUE),
@@ -277,6 +279,28 @@ WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingH
         ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="1"), room(cpu="4"), QUEUE),
         ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="4"), room(cpu="4", memory="9Gi"), SKIP),
         ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="4"), room(cpu="1"), SKIP),
+    ],
+    "fit asks whether a class has come to stand for what is wanted": [
+        ("NodeResourcesFit", A, GPU_POD, None, devices.device_class("b", extendedResourceName="a.com/gpu"), QUEUE),
+        ("NodeResourcesFit", A, GPU_POD, None, devices.device_class("b"), SKIP),
+        ("NodeResourcesFit", A, P, None, devices.device_class("b", extendedResourceName="a.com/gpu"), SKIP),
+        (
+            "NodeResourcesFit",
+            A,
+            make_pod("p").req({"deviceclass.resource.kubernetes.io/b": 1}),
+            None,
+            devices.device_class("b"),
+            QUEUE,
+        ),
+        (
+            "NodeResourcesFit",
+            U,
+            GPU_POD,
+            devices.device_class("b"),
+            devices.device_class("b", extendedResourceName="a.com/gpu"),
+            QUEUE,
+        ),
+        ("NodeResourcesFit", U, GPU_POD, *[devices.device_class("b", extendedResourceName="a.com/gpu")] * 2, SKIP),
     ],
     "fit asks whether a pod freed what is wanted": [
         ("NodeResourcesFit", D, ONE_CPU, runs(cpu="1"), None, QUEUE),
@@ -370,7 +394,12 @@ WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingH
 """Sentence -> (plugin, what happens, the refused pod, the object before and after, the answer)."""
 
 
-RESOURCES: dict[type, Resource] = {NodeBuilder: R.NODE, PodBuilder: R.POD, ResourceClaim: R.RESOURCE_CLAIM}
+RESOURCES: dict[type, Resource] = {
+    NodeBuilder: R.NODE,
+    PodBuilder: R.POD,
+    ResourceClaim: R.RESOURCE_CLAIM,
+    DeviceClass: R.DEVICE_CLASS,
+}
 
 
 @pytest.mark.parametrize("sentence", WAKES)

@@ -17,6 +17,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import BY_KIND, PODS
 from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
+from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
@@ -240,18 +241,17 @@ def bind_outcome(uid: str, error: ApiError) -> BindFailed | BindUnknown:
 
 
 async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | ObjectPatchFailed:
-    """Change a volume or claim that a pod waits for before it is bound.
+    """Change a volume or claim that a pod waits for before it is bound; or make one, or delete it.
 
     A patch carries the UID and the version of the object it was decided for: should it land late, it changes nothing
     that has been decided since.
     """
     patch = asked.patch
-    given = patch.patch.get("metadata")
-    metadata = dict(given) if isinstance(given, dict) else {}
-    metadata |= {"uid": patch.uid, "resourceVersion": patch.resource_version}
-    path = client.served(BY_KIND[patch.kind]).path(patch.namespace, patch.name, patch.subresource)
+    name = "" if patch.verb == "POST" else patch.name
+    kind = PODS if patch.kind == PODS.kind else client.served(BY_KIND[patch.kind])
+    path = kind.path(patch.namespace, name, patch.subresource)
     try:
-        answer = await client.call("PATCH", path, {**patch.patch, "metadata": metadata})
+        answer = await client.call(patch.verb, path, _sent(patch))
         return ObjectPatched(asked, identity(answer).resource_version)
     except ApiError as error:
         failure = BindFailure.OVERLOADED if error.status in _OPEN else _FAILURES.get(error.status, BindFailure.REFUSED)
@@ -260,6 +260,16 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
         return ObjectPatchFailed(asked, BindFailure.REFUSED, f"the answer of `{path}`: {error}")
     except ConnectionFailed as error:
         return ObjectPatchFailed(asked, BindFailure.OVERLOADED, str(error))
+
+
+def _sent(patch: ObjectPatch) -> dict[str, object]:
+    """What is sent: the patch with what it may be made on, the object, or what it may be deleted as."""
+    known = {"uid": patch.uid, "resourceVersion": patch.resource_version}
+    known = {name: value for name, value in known.items() if value}
+    if patch.verb == "DELETE":
+        return {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": known}
+    given = patch.patch.get("metadata")
+    return {**patch.patch, "metadata": {**(given if isinstance(given, dict) else {}), **known}}
 
 
 async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> VictimDeleted | VictimNotDeleted:

@@ -6,12 +6,13 @@ then the allocation together with the pod among the claim's users. Every write n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.device_objects import DeviceRequest, ExactDeviceRequest, ResourceClaim
+from policyengine.cluster.kinds import PODS
 from policyengine.cluster.object_store import PendingClaim
 from policyengine.cluster.objects import Wire
 from policyengine.cluster.pod_info import PodInfo
@@ -20,6 +21,8 @@ from policyengine.framework.reservation import Announcement, ObjectPatch, Plan
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.devices.binding_conditions import LATE, late_in, must_be_ready, readiness
 from policyengine.plugins.devices.claim_state import CLAIM, is_reserved_for
+from policyengine.plugins.devices.device_request import EXACT_COUNT
+from policyengine.plugins.devices.extended_claim import ContainerRequest, is_made
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _ALLOCATED_AT: Final = ("status", "allocation", "allocationTimestamp")
@@ -30,21 +33,25 @@ def claims_plan(
     node_name: str,
     claims: Sequence[ResourceClaim],
     pending: Sequence[PendingClaim],
+    mappings: Sequence[ContainerRequest],
     timeout: float,
     now: float,
 ) -> Plan | None:
     """What is written for the claims that a reservation took, and whether devices of any of the pod's claims are waited
-    for, at most for `timeout` seconds; None where there is nothing to do."""
+    for, at most for `timeout` seconds. `mappings`: of the special claim. None where there is nothing to do."""
     patches: list[ObjectPatch] = []
     for one in pending:
         claim = one.claim
+        if not is_made(claim):
+            patches += _special_patches(pod, one, mappings)
+            continue
         if one.allocation is not None and FINALIZER not in claim.metadata.finalizers:
             finalizers = [*claim.metadata.finalizers, FINALIZER]
             patches.append(_patch(claim, {"metadata": {"finalizers": finalizers}}))
         stamped = () if one.allocation is None else _ALLOCATED_AT
         patches.append(_patch(claim, {"status": _status(pod, one)}, "status", stamped))
     unready = [claim for claim in claims if must_be_ready(claim.status.allocation)]
-    state = tuple(claim.metadata.key for claim in claims)
+    state = tuple(dict.fromkeys(claim.metadata.key for claim in (*claims, *(one.claim for one in pending))))
     if not unready and not any(must_be_ready(one.allocation) for one in pending):
         return Plan(patches=tuple(patches), state=state) if patches else None
     note = f"waiting for binding conditions for device on node {node_name}"
@@ -55,6 +62,45 @@ def claims_plan(
         state=state,
         announcement=Announcement("BindingConditionsPending", note),
     )
+
+
+def _special_patches(pod: PodInfo, one: PendingClaim, mappings: Sequence[ContainerRequest]) -> Iterable[ObjectPatch]:
+    """The special claim is made, allocated, and named in the pod's status."""
+    claim, meta = one.claim, one.claim.metadata
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+    whole: dict[str, object] = {
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "annotations": meta.annotations,
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": [_exactly(request) for request in claim.spec.devices.requests]}},
+    }
+    yield ObjectPatch(CLAIM, meta.namespace, meta.name, "", "", whole, verb="POST")
+    yield ObjectPatch(CLAIM, meta.namespace, meta.name, "", "", {"status": _status(pod, one)}, "status", _ALLOCATED_AT)
+    named = [
+        {"containerName": one.container, "resourceName": one.resource, "requestName": one.request} for one in mappings
+    ]
+    status = {"extendedResourceClaimStatus": {"requestMappings": named, "resourceClaimName": meta.name}}
+    yield ObjectPatch(PODS.kind, pod.namespace, pod.name, pod.uid, "", {"status": status}, "status")
+
+
+def _exactly(request: DeviceRequest) -> dict[str, object]:
+    exactly = request.exactly or ExactDeviceRequest()
+    asked = {"deviceClassName": exactly.device_class_name, "allocationMode": EXACT_COUNT, "count": exactly.count}
+    return {"name": request.name, "exactly": asked}
+
+
+def deallocation(claim: ResourceClaim) -> ObjectPatch:
+    """The claim has no devices any more, and no users."""
+    return _patch(claim, {"status": {"allocation": None, "reservedFor": None, "devices": None}}, "status")
+
+
+def removal(claim: ResourceClaim) -> tuple[ObjectPatch, ...]:
+    """The claim goes."""
+    return ObjectPatch(CLAIM, claim.metadata.namespace, claim.metadata.name, claim.metadata.uid, "", {}).undone()
 
 
 def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot, timeout: float) -> Status:

@@ -11,14 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.status import SKIP, Code, Status
+from policyengine.framework.status import SKIP, Code, Rows, Status
 from policyengine.plugins.devices.binding_conditions import is_unavailable
 from policyengine.plugins.devices.device_request import WantedClaim, wanted_claim
-from policyengine.plugins.devices.outcomes import Devices
+from policyengine.plugins.devices.device_search import Given
+from policyengine.plugins.devices.extended_claim import (
+    ContainerRequest,
+    ExtendedResources,
+    asked_by,
+    in_memory,
+    is_special_of,
+)
+from policyengine.plugins.devices.outcomes import Devices, Outcome, Outcomes, Verdict
+from policyengine.plugins.extended_resources import backed_resources
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
@@ -28,20 +38,49 @@ MOST_CONSUMERS: Final = 256
 """Pods that may use one claim (ResourceClaimReservedForMaxSize)."""
 
 
+class ExtendedClaims:
+    """The special claim of a pod as each node is asked about it."""
+
+    def __init__(self, namespace: str, resources: ExtendedResources, snapshot: Snapshot) -> None:
+        self.resources = resources
+        self._namespace = namespace
+        self._snapshot = snapshot
+        self._wanted: dict[tuple[ContainerRequest, ...], WantedClaim | None] = {}
+
+    def on(self, node: Node) -> WantedClaim | None:
+        """What is asked of the node's slices; None where its device plugins give all."""
+        asked = self.resources.on(node)
+        if asked.mappings not in self._wanted:
+            made = wanted_claim(in_memory(self._namespace, asked.requests), self._snapshot) if asked.requests else None
+            self._wanted[asked.mappings] = None if isinstance(made, Status) else made
+        return self._wanted[asked.mappings]
+
+
+def extended_claims(pod: PodInfo, snapshot: Snapshot) -> ExtendedClaims | None:
+    """None where no class stands for anything that the pod asks for."""
+    asking = asked_by(pod.shape)
+    resources = ExtendedResources(asking, backed_resources(snapshot.objects(DeviceClass))) if asking else None
+    return ExtendedClaims(pod.namespace, resources, snapshot) if resources else None
+
+
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
-    __slots__ = ("available_on", "claims", "outcomes", "unavailable", "wanted")
+    __slots__ = ("_devices", "_extended", "_outcomes", "_wanted", "available_on", "claims", "unavailable")
 
     def __init__(
         self,
         claims: Sequence[ResourceClaim],
         wanted: tuple[WantedClaim, ...],
+        extended: ExtendedClaims | None,
         unavailable: tuple[ResourceClaim, ...],
         devices: Devices,
     ) -> None:
         self.claims = tuple(claims)
-        self.wanted = wanted
+        self._wanted = wanted
+        self._extended = extended
+        self._devices = devices
+        self._outcomes: dict[tuple[WantedClaim, ...], Outcomes] = {}
         self.unavailable = unavailable
         """Allocated claims whose devices failed to become ready, or have not in time: available on no node."""
         self.available_on: tuple[Selector, ...] = tuple(
@@ -50,7 +89,51 @@ class ClaimsState:
             if (allocation := claim.status.allocation) is not None and allocation.node_selector is not None
         )
         """From which nodes the allocated claims can be used."""
-        self.outcomes = devices.asked(wanted)
+
+    @property
+    def allocates(self) -> bool:
+        """Whether devices are to be found, on some nodes at least."""
+        return bool(self._wanted) or self._extended is not None
+
+    def wanted(self, node: Node) -> tuple[WantedClaim, ...]:
+        """The claims to allocate on this node; the special one comes last."""
+        special = self._extended.on(node) if self._extended is not None else None
+        return self._wanted if special is None else (*self._wanted, special)
+
+    def outcome(self, node: Node) -> Outcome:
+        """What the search for their devices comes to."""
+        if self._extended is not None and self._extended.resources.cannot_fit(node):
+            return Outcome(Verdict.CANNOT_FIT)
+        return self._outcomes_of(self.wanted(node)).on(node)
+
+    def given(self, node: Node) -> list[list[Given]] | Verdict:
+        """Per claim to allocate the devices that it gets on the node, or why it gets none.
+
+        Raises:
+            AllocationError: a claim, a class or a slice is wrong.
+        """
+        return self._outcomes_of(self.wanted(node)).given(node)
+
+    def _outcomes_of(self, wanted: tuple[WantedClaim, ...]) -> Outcomes:
+        outcomes = self._outcomes.get(wanted)
+        if outcomes is None:
+            outcomes = self._outcomes[wanted] = self._devices.asked(wanted)
+        return outcomes
+
+    def in_the_way(self, pod: PodInfo, nodes: NodeTable, rows: Rows) -> ResourceClaim | None:
+        """An allocated claim that no other pod uses, and without which one of these nodes had been left."""
+        for claim in self.claims:
+            allocation = claim.status.allocation
+            if allocation is None or any(consumer.uid != pod.uid for consumer in claim.status.reserved_for):
+                continue
+            elsewhere = rows[:0]
+            if claim in self.unavailable:
+                elsewhere = rows
+            elif allocation.node_selector is not None:
+                elsewhere = rows[~compile_selector(allocation.node_selector).mask(nodes, rows)]
+            if any(self.outcome(nodes.objects[row]).verdict is Verdict.FOUND for row in elsewhere.tolist()):
+                return claim
+        return None
 
     @property
     def has_alternatives(self) -> bool:
@@ -60,7 +143,7 @@ class ClaimsState:
     def score(self, node: Node) -> int:
         """8 for every request that got its first alternative, 7 for the second, … (KEP-4816)."""
         total = 0
-        fresh = iter(self.outcomes.on(node).ways) if self.wanted else iter(())
+        fresh = iter(self.outcome(node).ways) if self._wanted else iter(())
         for claim in self.claims:
             allocation = claim.status.allocation
             if allocation is not None:
@@ -80,7 +163,8 @@ def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices, timeout: fl
     claims = find_claims(pod, snapshot)
     if isinstance(claims, str):
         return _refused(claims)
-    if not claims:
+    extended = extended_claims(pod, snapshot)
+    if not claims and extended is None:
         return SKIP
     wanted: list[WantedClaim] = []
     unavailable: list[ResourceClaim] = []
@@ -100,7 +184,7 @@ def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices, timeout: fl
         if isinstance(made, Status):
             return made
         wanted.append(made)
-    return ClaimsState(claims, tuple(wanted), tuple(unavailable), devices)
+    return ClaimsState(claims, tuple(wanted), extended, tuple(unavailable), devices)
 
 
 def _unusable(claim: ResourceClaim, pod: PodInfo, is_pending: bool) -> Status | None:
@@ -166,6 +250,13 @@ def find_claims(pod: PodInfo, snapshot: Snapshot) -> Sequence[ResourceClaim] | s
             return f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
         claims.append(claim)
     return claims
+
+
+def left_over(pod: PodInfo, snapshot: Snapshot) -> ResourceClaim | None:
+    """The special claim that an earlier attempt made for the pod."""
+    if not asked_by(pod.shape):
+        return None
+    return next((one for one in snapshot.objects(ResourceClaim).values() if is_special_of(one, pod)), None)
 
 
 def names_claim(pod: PodInfo, claim: object) -> bool:

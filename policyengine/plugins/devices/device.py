@@ -135,7 +135,7 @@ class SliceDevice:
         try:
             value = compiled({"device": self._described(read)})
         except EvaluationError as error:
-            return f"CEL runtime error: {error}"
+            return f"CEL runtime error: {_in_cel(str(error))}"
         if isinstance(value, bool):
             return value
         return f"CEL runtime error: the selector is not a bool but `{str(value)[:64]}`"
@@ -151,6 +151,12 @@ class SliceDevice:
                 driver, ((name, to_quantity(str(one.value))) for name, one in device.capacity.items())
             ),
         }
+
+
+def _in_cel(message: str) -> str:
+    """As cel-go says it: `no such key: id`."""
+    missing = message.removeprefix("no such key `")
+    return message if missing == message else f"no such key: {missing.removesuffix('`')}"
 
 
 def _by_domain(driver: str, values: Iterable[tuple[str, object]]) -> _Domains:

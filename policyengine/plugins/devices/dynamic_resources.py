@@ -4,8 +4,7 @@ An allocated claim binds the pod to the nodes that reach its devices. For other 
 on every node, by device classes, CEL selectors and constraints, in the slices that the node reaches. Reserve takes them
 in memory; PreBind writes the decision (`claim_plan`).
 
-Not done: NodeResourcesFit counts extended resources of device classes
-(KEP-5004), and PostFilter deallocates no claim for a pod that fits nowhere.
+Extended resources that device classes stand for become one claim more, which PreBind makes (`extended_claim`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.devices.allocation import allocation_result
 from policyengine.plugins.devices.binding_conditions import TIMEOUT, is_unavailable
-from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan
+from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan, deallocation, removal
 from policyengine.plugins.devices.claim_state import (
     CLAIM,
     CLASS,
@@ -42,25 +41,31 @@ from policyengine.plugins.devices.claim_state import (
     ClaimsState,
     claim_names,
     claims_state,
+    extended_claims,
     find_claims,
     is_reserved_for,
+    left_over,
     names_claim,
 )
 from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.devices.device_search import LOOKS_A_SECOND
+from policyengine.plugins.devices.extended_claim import asked_by, claim_of
 from policyengine.plugins.devices.outcomes import Devices, Verdict
 from policyengine.plugins.event_hints import on
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NOTHING: Final = Refusal(_UNRESOLVABLE, ("cannot allocate all claims",))
 _INVALID_POOLS: Final = Refusal(_UNRESOLVABLE, ("invalid resource pools were encountered",))
-_NOT_AVAILABLE: Final = 5
+_CANNOT_FIT: Final = Refusal(_UNRESOLVABLE, ("cannot fit resource",))
+_NOT_AVAILABLE: Final = 6
 """The last refusal; those before are numbered as the verdicts of a search."""
 _FILTER_TIMEOUT: Final = 10 * 10**9
 """Nanoseconds (DynamicResourcesArgs)."""
 NO_CLAIMS: Final = Status(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
 NO_HELP: Final = Status(Code.UNSCHEDULABLE, ("still not schedulable",))
+DEALLOCATED: Final = Status(Code.UNSCHEDULABLE, ("deallocation of ResourceClaim completed",))
+DELETED: Final = Status(Code.UNSCHEDULABLE, ("deletion of ResourceClaim completed",))
 NOT_ASKED: Final = Status(Code.ERROR, ("not found",))
 """What kube-scheduler says of the state that PreFilter was to write."""
 
@@ -118,9 +123,11 @@ class DynamicResources:
         return Status(_UNRESOLVABLE, (claims,), self.name) if isinstance(claims, str) else SUCCESS
 
     def signature(self, pod: PodInfo) -> Hashable:
-        """The pod itself, where it has claims: they may be its own."""
-        claims = pod.shape.spec.resource_claims
-        return (pod.namespace, pod.name, pod.uid, claims, pod.resource_claims) if claims else UNCONCERNED
+        """The pod itself, where it has claims, since they may be its own; else what extended resources it asks for."""
+        claims, asked = pod.shape.spec.resource_claims, asked_by(pod.shape)
+        if claims:
+            return (pod.namespace, pod.name, pod.uid, claims, pod.resource_claims, asked)
+        return (pod.namespace, asked) if asked else UNCONCERNED
 
     def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """Which of the pod's claims are late: that comes with time alone."""
@@ -142,8 +149,8 @@ class DynamicResources:
         refused = np.full(len(rows), _NOT_AVAILABLE if claims.unavailable else 0, dtype=np.int16)
         for selector in claims.available_on:
             refused[~selector.mask(nodes, rows)] = _NOT_AVAILABLE
-        if claims.wanted:
-            on, objects = claims.outcomes.on, nodes.objects
+        if claims.allocates:
+            on, objects = claims.outcome, nodes.objects
             searched = np.array([on(objects[row]).verdict for row in rows.tolist()], dtype=np.int16)
             refused = np.where(searched, searched, refused)
 
@@ -155,7 +162,7 @@ class DynamicResources:
 
         errors = Refusal(Code.ERROR, render=too_long_at), Refusal(Code.ERROR, render=wrong_at)
         elsewhere = Refusal(_UNRESOLVABLE, ("resourceclaim not available on the node",))
-        return Verdicts(refused, (_NOTHING, _INVALID_POOLS, *errors, elsewhere))
+        return Verdicts(refused, (_NOTHING, _INVALID_POOLS, *errors, _CANNOT_FIT, elsewhere))
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped unless a request has alternatives."""
@@ -176,28 +183,27 @@ class DynamicResources:
 
     def reserve(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Status:
         """Take the devices for the claims that are not allocated yet, and a share in those that are."""
-        if not pod.shape.spec.resource_claims:
+        if self.signature(pod) is UNCONCERNED:
             return SUCCESS
         found = self._state(pod, snapshot)
         if isinstance(found, Status):
             return SUCCESS if found.is_skip else found
+        node = _node(node_name, snapshot)
         try:
-            given = (
-                found.outcomes.given(snapshot.nodes.objects[snapshot.nodes.row_of[node_name]]) if found.wanted else []
-            )
+            given = found.given(node)
             if isinstance(given, Verdict):
                 return Status(Code.ERROR, ("claim allocation not found for node",))
             allocations = {
-                wanted.claim.metadata.key: allocation_result(wanted.claim, devices, node_name)
-                for wanted, devices in zip(found.wanted, given, strict=True)
+                wanted.claim.metadata.key: (claim, allocation_result(claim, devices, node_name))
+                for wanted, devices in zip(found.wanted(node), given, strict=True)
+                for claim in [claim_of(pod, wanted.claim)]
             }
         except AllocationError as error:
             return Status(Code.ERROR, (str(error),))
         self._pending = snapshot.pending_claims
-        for claim in found.claims:
-            allocation = allocations.get(claim.metadata.key)
-            if allocation is not None or not is_reserved_for(claim, pod):
-                self._pending.add(PendingClaim(claim, allocation, pod.uid))
+        allocated = {one.metadata.key: (one, None) for one in found.claims if not is_reserved_for(one, pod)}
+        for claim, allocation in {**allocated, **allocations}.values():
+            self._pending.add(PendingClaim(claim, allocation, pod.uid))
         return SUCCESS
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -208,13 +214,15 @@ class DynamicResources:
     def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
         """Write what Reserve took, and wait for the devices. Skipped where the claims say it already, and no device has
         binding conditions."""
-        if not pod.shape.spec.resource_claims:
+        if self.signature(pod) is UNCONCERNED:
             return SKIP, NOTHING_TO_DO
         claims = find_claims(pod, snapshot)
         if isinstance(claims, str):
             return Status(Code.ERROR, (claims,)), NOTHING_TO_DO
         pending = snapshot.pending_claims.of_pod(pod.uid)
-        plan = claims_plan(pod, node_name, claims, pending, self._binding_timeout, snapshot.now)
+        extended = extended_claims(pod, snapshot)
+        mappings = () if extended is None else extended.resources.on(_node(node_name, snapshot)).mappings
+        plan = claims_plan(pod, node_name, claims, pending, mappings, self._binding_timeout, snapshot.now)
         return (SKIP, NOTHING_TO_DO) if plan is None else (SUCCESS, plan)
 
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
@@ -224,15 +232,30 @@ class DynamicResources:
     def post_filter(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> PostFilterResult:
-        """No help, in kube-scheduler's words, which every FailedScheduling message has. Where a plugin before this one
-        refused the pod in PreFilter for good, its own PreFilter has not run: that is an error, and ends PostFilter
-        (`PostFilter`, dynamicresources.go, and `RunPreFilterPlugins`, framework.go, v1.36)."""
+        """Take back the devices of a claim that binds the pod to other nodes and that nobody else uses; or have the
+        special claim go that an earlier attempt left. Else no help, in kube-scheduler's words, which every
+        FailedScheduling message has. Where a plugin before this one refused the pod in PreFilter for good, its own
+        PreFilter has not run: that is an error, and ends PostFilter (`PostFilter`, dynamicresources.go, and
+        `RunPreFilterPlugins`, framework.go, v1.36)."""
         refused = diagnosis.pre_filter
         if refused is None:
-            return PostFilterResult(NO_HELP if pod.shape.spec.resource_claims else NO_CLAIMS)
+            return self._given_back(pod, diagnosis, view.snapshot())
         before = [plugin.name for plugin in evaluator.profile.filters]
         was_asked = refused.code is not _UNRESOLVABLE or refused.plugin not in before[: before.index(self.name)]
         return PostFilterResult(NO_CLAIMS if was_asked else NOT_ASKED)
+
+    def _given_back(self, pod: PodInfo, diagnosis: Diagnosis, snapshot: Snapshot) -> PostFilterResult:
+        found = self._state(pod, snapshot)
+        if isinstance(found, Status):
+            return PostFilterResult(NO_CLAIMS)
+        rows = diagnosis.by_plugin().get(self.name)
+        claim = None if rows is None else found.in_the_way(pod, snapshot.nodes, rows)
+        if claim is not None:
+            return PostFilterResult(DEALLOCATED, patches=(deallocation(claim),))
+        left = left_over(pod, snapshot)
+        if left is not None:
+            return PostFilterResult(DELETED, patches=removal(left))
+        return PostFilterResult(NO_HELP)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Claims, slices, classes and nodes that come or change; the pod's own claims that are made."""
@@ -283,10 +306,14 @@ def _too_long(node: str) -> str:
 def _mistake(claims: ClaimsState, node: Node) -> str:
     """What is wrong with a claim, a class or a slice, as the search finds it on the node."""
     try:
-        claims.outcomes.given(node)
+        claims.given(node)
     except AllocationError as error:
         return str(error)
     return ""
+
+
+def _node(name: str, snapshot: Snapshot) -> Node:
+    return snapshot.nodes.objects[snapshot.nodes.row_of[name]]
 
 
 def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:

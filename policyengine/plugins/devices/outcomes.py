@@ -42,6 +42,8 @@ class Verdict(IntEnum):
     TOO_LONG = 3
     FAILED = 4
     """A claim, a class or a slice is wrong."""
+    CANNOT_FIT = 5
+    """An extended resource that neither a device plugin nor a class has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

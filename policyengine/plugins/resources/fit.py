@@ -1,7 +1,8 @@
 """NodeResourcesFit: does what the pod asks for fit into what is left, and how full should nodes be?
 
 Filter: pod count, cpu, memory, ephemeral-storage, then extended and other scalar resources. A request beyond the
-node's allocatable itself cannot be cured by evictions: UnschedulableAndUnresolvable.
+node's allocatable itself cannot be cured by evictions: UnschedulableAndUnresolvable. A resource that a device class
+stands for, and the node's allocatable has none of, is left to DynamicResources.
 Score: see `allocation_strategy`.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.allocatable import allocatable_of
+from policyengine.cluster.device_objects import DeviceClass
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
@@ -31,10 +33,12 @@ from policyengine.framework.events import (
 )
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
+from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.plugins.resources.amounts import PODS, Asked
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
+CLASS: Final = DeviceClass.__name__
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _NATIVE_DOMAIN: Final = "kubernetes.io/"
 _MAX_TABLE: Final = 1 << 12
@@ -58,10 +62,12 @@ TOO_MANY_PODS: Final = "Too many pods"
 class _Fit:
     """The demand, and the combinations of reasons met so far."""
 
-    __slots__ = ("_numbers", "demand", "refusals")
+    __slots__ = ("_numbers", "backed", "demand", "refusals")
 
-    def __init__(self, demand: Demand) -> None:
+    def __init__(self, demand: Demand, backed: frozenset[str]) -> None:
         self.demand = demand
+        self.backed = backed
+        """Resources that are DynamicResources' question on nodes whose allocatable has none of them."""
         self.refusals: list[Refusal] = []
         self._numbers: dict[int, int] = {}
 
@@ -101,6 +107,8 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(arguments.get("ignoredResourceGroups") or ())
         self._strategy = read_strategy(arguments.get("scoringStrategy"), arguments.get("strategy"))
         self._wanted = lru_cache(maxsize=4096)(self._wanted_of)
+        self._backed: frozenset[str] = frozenset()
+        """Resources that device classes stand for, as of the last pod that asked for any but the basic ones."""
 
     def ignoring(self, resources: frozenset[str]) -> NodeResourcesFit:
         """The same plugin with these `ignoredResources` in place of its own."""
@@ -113,9 +121,18 @@ class NodeResourcesFit:
         """What is asked for, as filtered and as scored."""
         return self._wanted(pod.shape)
 
+    def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """The device classes, for a pod that asks for what they may stand for. They are there where DynamicResources
+        is: it is that which has them watched, and gives the devices."""
+        return snapshot.version(CLASS) if pod.shape.requests.scalars else 0
+
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped: every pod counts as one."""
-        return SUCCESS, _Fit(self._wanted(pod.shape).demand)
+        demand = self._wanted(pod.shape).demand
+        if not pod.shape.requests.scalars:
+            return SUCCESS, _Fit(demand, frozenset())
+        self._backed = frozenset(backed_resources(snapshot.objects(DeviceClass)))
+        return SUCCESS, _Fit(demand, self._backed.intersection(name for name, _ in demand))
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that is short on a node is named."""
@@ -134,8 +151,10 @@ class NodeResourcesFit:
         for place, (resource, amount) in enumerate(fit.demand, start=2):
             free = at(nodes.free(resource), rows)
             if amount > free.min():
-                short = amount > free
-                mine = _bit(short, place, fit) | (short & (amount > at(nodes.allocatable(resource), rows)))
+                short, offered = amount > free, at(nodes.allocatable(resource), rows)
+                if resource in fit.backed:
+                    short &= offered > 0
+                mine = _bit(short, place, fit) | (short & (amount > offered))
                 bits = mine if bits is None else bits | mine
         if bits is None:
             return passed(len(rows))
@@ -159,10 +178,15 @@ class NodeResourcesFit:
         return self._strategy.resources.filled(nodes, rows, shapes)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that go or shrink, nodes that come or grow."""
+        """Pods that go or shrink, nodes that come or grow, classes that stand for a resource."""
         pods = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
         nodes = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
-        return (ClusterEventWithHint(pods, self._freed), ClusterEventWithHint(nodes, self._grown))
+        classes = ClusterEvent(Resource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        return (
+            ClusterEventWithHint(pods, self._freed),
+            ClusterEventWithHint(nodes, self._grown),
+            ClusterEventWithHint(classes, _backs),
+        )
 
     def _wanted_of(self, shape: PodShape) -> _Wanted:
         scored = self._strategy.resources.requests(shape)
@@ -196,14 +220,27 @@ class NodeResourcesFit:
             return QueueingHint.SKIP
         now = _offered(new)
         demand = self._wanted(pod.shape).demand
-        if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand):
+        devices = {name for name, _ in demand if name in self._backed and not now.get(name, 0)}
+        if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand if name not in devices):
             return QueueingHint.SKIP
         if old is None:
             return QueueingHint.QUEUE
         before = _offered(old)
         wanted = (PODS, *(name for name, _ in demand))
-        grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
+        grown = bool(devices) or any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _backs(pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
+    """Whether the class has come to stand for something that the pod asks for."""
+    if new is None:
+        return QueueingHint.SKIP
+    named = new.spec.extended_resource_name
+    resources = {named} if old is None or old.spec.extended_resource_name != named else set()
+    if old is None:
+        resources.add(f"{IMPLICIT}{new.metadata.name}")
+    asked = pod.shape.requests.scalars
+    return QueueingHint.QUEUE if any(name in asked for name in resources) else QueueingHint.SKIP
 
 
 def _offered(node: Node) -> Mapping[str, int]:
@@ -216,7 +253,7 @@ def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:
     bits = 2 if nodes.is_full(row) else 0
     for place, (resource, amount) in enumerate(fit.demand, start=2):
         offered, free = nodes.room(resource, row)
-        if amount > free:
+        if amount > free and (offered or resource not in fit.backed):
             bits |= 1 << place | int(amount > offered)
     return bits
 

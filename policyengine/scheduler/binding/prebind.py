@@ -16,7 +16,7 @@ decided since.
 from __future__ import annotations
 
 from policyengine.framework.status import Code, Status
-from policyengine.scheduler.actions import PatchObject
+from policyengine.scheduler.actions import POST_FILTERED, PatchObject
 from policyengine.scheduler.binding.bind_result import fail_quietly
 from policyengine.scheduler.conditions_and_events import preparing
 from policyengine.scheduler.core import Core, failed_with
@@ -47,11 +47,15 @@ def object_patched(core: Core, message: ObjectPatched) -> None:
     """A patch is made."""
     decision = _asked_by(core, message.asked)
     if decision is None:
+        if message.asked.decision == POST_FILTERED and message.asked.patch.verb == "DELETE":
+            core.try_again(message.asked.uid, "ObjectDeleted", core.now)  # no plugin waits for that
         return
     patch = message.asked.patch
     core.timeline.record(message.asked.uid, core.now, "written", patch.kind, patch.key)
     step = next(step for step in decision.steps if step.plugin.name == message.asked.plugin)
     step.patched(message.resource_version)
+    if patch.verb == "POST":
+        decision.held.made.append(patch)
     _send_next(core, decision, step)
     _ask(core, decision)
 
@@ -60,6 +64,8 @@ def object_patch_failed(core: Core, message: ObjectPatchFailed) -> None:
     """A patch is not made, or nobody knows."""
     decision = _asked_by(core, message.asked)
     if decision is None:
+        if message.asked.decision == POST_FILTERED:
+            core.try_again(message.asked.uid, "PostFilterFailed", core.now + message.retry_after)
         return
     if message.failure is BindFailure.OVERLOADED:
         core.bindings.end(decision.bind.uid)

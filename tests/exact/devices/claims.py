@@ -14,6 +14,8 @@ SPACES = ("default", "admin")
 """In `admin` claims may ask for admin access."""
 RESOURCE = "example.com/gpu"
 """The extended resource that a class may stand for."""
+OTHER: Json = {"resource": "pods", "name": "other", "uid": "other"}
+"""A user of claims that is never seen."""
 
 _SELECTORS = (
     f"device.driver == '{GPU}'",
@@ -92,7 +94,7 @@ def _allocated(rng: Random, node: str, request: Json, themes: frozenset[str]) ->
         allocation["nodeSelector"] = {"nodeSelectorTerms": [term]}
     status: Json = {"allocation": allocation}
     if rng.random() < 0.4:
-        status["reservedFor"] = [{"resource": "pods", "name": "other", "uid": "other"}]
+        status["reservedFor"] = [OTHER]
     return status
 
 

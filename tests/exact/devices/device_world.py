@@ -49,10 +49,18 @@ def device_world(seed: int, of: tuple[str, ...] = THEMES) -> DeviceWorld:
     for space in SPACES[: 2 if claims.ADMIN in themes else 1]:
         named[space] = [f"c{number}" for number in range(rng.randint(2, 5))]
         made.objects += [claims.claim(rng, space, name, nodes, themes) for name in named[space]]
+    _leave_one_idle(made.objects)
     for number in range(rng.randint(3, 6)):
         space = rng.choice(sorted(named))
         made.coming.append(claims.pod(rng, f"p{number}", space, named[space], themes))
     return made
+
+
+def _leave_one_idle(objects: list[Json]) -> None:
+    """Of several allocated claims that nobody uses kube-scheduler deallocates any: so there is one at most."""
+    idle = [one for one in objects if one.get("status", {}).get("allocation") and "reservedFor" not in one["status"]]
+    for one in idle[1:]:
+        one["status"]["reservedFor"] = [claims.OTHER]
 
 
 def _node(rng: Random, name: str, themes: frozenset[str]) -> Json:

@@ -31,8 +31,7 @@ _SPECIAL = re.compile(r"-extended-resources-[a-z0-9]{5}$")
 async def live(real: Real, world: DeviceWorld, settled: float = SETTLED) -> list[Fact]:
     """The facts of a world on a server without one, where a kube-scheduler runs; what is made goes."""
     try:
-        for obj in world.objects:
-            await real.make(obj)
+        await asyncio.gather(*map(real.make, world.objects))
         await asyncio.sleep(settled)
         known = await _claims(real)
         facts: list[Fact] = []
@@ -75,11 +74,16 @@ async def _turn(real: Real, coming: Json) -> tuple[Fact, dict[str, Json]]:
 async def _attach(real: Real) -> None:
     """What a driver does: all binding conditions hold."""
     for claim in (await real.ask("GET", "/apis/resource.k8s.io/v1/resourceclaims"))["items"]:
-        results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
-        bound = [one for one in results if one.get("bindingConditions")]
-        if bound and not claim["status"].get("devices"):
+        devices = attached(claim)
+        if devices and not claim["status"].get("devices"):
             path = f"{collection(claim | {'kind': 'ResourceClaim'})}/{claim['metadata']['name']}/status"
-            await real.ask("PATCH", path, {"status": {"devices": [_attached(one) for one in bound]}}, MERGE)
+            await real.ask("PATCH", path, {"status": {"devices": devices}}, MERGE)
+
+
+def attached(claim: Json) -> list[Json]:
+    """What a driver says of the claim's devices that have to be attached: they are."""
+    results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+    return [_attached(one) for one in results if one.get("bindingConditions")]
 
 
 def _attached(result: Json) -> Json:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.exact.devices.compare import differences
 from tests.exact.devices.device_world import THEMES, device_world
 from tests.exact.devices.live import SETTLED, Fact, live
+from tests.exact.devices.recording import append
 from tests.exact.real import Real, real
 
 ADMIN = {
@@ -41,6 +42,8 @@ async def soak(first: int, count: int, themes: tuple[str, ...], record: Path | N
                         traceback.print_exc()
                     continue
                 totals["worlds"] += 1
+                if record is not None and not found:
+                    append(record, device_world(seed, themes), facts)
                 _count(totals, facts)
                 if found:
                     totals["different"] += 1
