@@ -154,7 +154,7 @@ class _Cluster:
             del self._objects[key]
             gone = self._send(ObjectDeleted(*key))
             return [*self._send(ObjectPatched(action, "")), *gone]
-        changed = _merged({} if patch.verb == "POST" else self._objects[key], patch.patch)
+        changed = _merged({"kind": patch.kind} if patch.verb == "POST" else self._objects[key], patch.patch)
         seen = self._observe(changed)
         version = self._objects[key]["metadata"]["resourceVersion"]
         return [*self._send(ObjectPatched(action, version)), *seen]

@@ -53,7 +53,17 @@ def device_world(seed: int, of: tuple[str, ...] = THEMES) -> DeviceWorld:
     for number in range(rng.randint(3, 6)):
         space = rng.choice(sorted(named))
         made.coming.append(claims.pod(rng, f"p{number}", space, named[space], themes))
+    if any(one.get("status", {}).get("allocatable", {}).get(RESOURCE, "0") != "0" for one in made.objects):
+        _keep_apart(made.coming)
     return made
+
+
+def _keep_apart(pods: list[Json]) -> None:
+    """Where device plugins give the extended resources kube-scheduler fails on pods that have claims besides."""
+    for one in pods:
+        asked = (name for c in one["spec"]["containers"] for name in c["resources"]["requests"])
+        if any("/" in name for name in asked):
+            one["spec"].pop("resourceClaims", None)
 
 
 def _leave_one_idle(objects: list[Json]) -> None:

@@ -31,7 +31,10 @@ _SPECIAL = re.compile(r"-extended-resources-[a-z0-9]{5}$")
 async def live(real: Real, world: DeviceWorld, settled: float = SETTLED) -> list[Fact]:
     """The facts of a world on a server without one, where a kube-scheduler runs; what is made goes."""
     try:
-        await asyncio.gather(*map(real.make, world.objects))
+        for one in world.objects:
+            if one["kind"] == "DeviceClass":  # of two for one resource the order counts, too
+                await real.make(one)
+        await asyncio.gather(*(real.make(one) for one in world.objects if one["kind"] != "DeviceClass"))
         await asyncio.sleep(settled)
         known = await _claims(real)
         facts: list[Fact] = []
