@@ -167,7 +167,7 @@ def extended(name: str, **spec: Any) -> dict[str, Any]:
 
 async def with_left_over(stage: Stage, name: str) -> None:
     """A pod that fits nowhere, and the claim that an earlier attempt made for it."""
-    waits = extended(name, schedulingGates=[{"name": "example.com/wait"}], nodeSelector={"there": "is none"})
+    waits = extended(name, schedulingGates=[{"name": "example.com/wait"}], nodeSelector={"disk": "none"})
     uid = (await stage.call("POST", PODS, waits))["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
     annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
