@@ -15,6 +15,10 @@ from typing import Any
 import click
 
 from benchmarks.audit import WrongDecision
+from benchmarks.churn import NODES as NODES_OF_CHURN
+from benchmarks.churn import PODS as PODS_OF_CHURN
+from benchmarks.churn import churn
+from benchmarks.churn import figures as figures_of_churn
 from benchmarks.cluster import NotOurs
 from benchmarks.decisions import decisions, memory
 from benchmarks.devices import devices
@@ -76,6 +80,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
+    "churn": lambda asked: _churn(asked),
     "ratios": lambda asked: ratios(asked.nodes or NODES, asked.pods or PODS),
 }
 """What is measured alone, and told as one number a row."""
@@ -85,6 +90,11 @@ def record_of_rows(what: str, key: str, command: str, machine: Machine, rows: Se
     """The record of a part alone; the rows of `ratios` are what two runs can be compared by."""
     compared = {row.what: row.value for row in rows} if what == "ratios" else {}
     return Record.made(what, key, command, machine, {"rows": [asdict(row) for row in rows]}, compared)
+
+
+def _churn(asked: Asked) -> list[Figure]:
+    nodes, pods = asked.nodes or NODES_OF_CHURN, asked.pods or PODS_OF_CHURN
+    return figures_of_churn(asyncio.run(churn(nodes, pods, asked.beside, _say)))
 
 
 def _scale(asked: Asked, machine: Machine) -> Record:

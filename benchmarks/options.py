@@ -32,6 +32,7 @@ ALONE = (
     "extender",
     "ratios",
     "limit",
+    "churn",
     "page",
 )
 """What is measured without a workload's run; `page` shows what was."""
