@@ -33,7 +33,6 @@ class DeviceSlice:
     """One version of a slice."""
 
     __slots__ = (
-        "__weakref__",
         "_looks",
         "draws",
         "is_plain",
@@ -141,6 +140,10 @@ class DeviceSlices:
 
     def _place(self, one: DeviceSlice) -> dict[str, DeviceSlice]:
         return self._local.setdefault(one.local_to, {}) if one.local_to else self._shared
+
+    def get(self, name: str) -> DeviceSlice | None:
+        """The slice as it is now."""
+        return self._by_name.get(name)
 
     def local(self, node: str) -> Mapping[str, DeviceSlice]:
         """The slices that matter to the node and to no other."""

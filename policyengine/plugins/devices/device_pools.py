@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from weakref import WeakKeyDictionary
 
 from policyengine import quantity
 from policyengine.cluster.device_objects import (
@@ -121,7 +120,7 @@ class Pools:
 
     def __init__(self, slices: DeviceSlices) -> None:
         self._slices = slices
-        self._made: WeakKeyDictionary[DeviceSlice, Slice] = WeakKeyDictionary()
+        self._made: dict[str, Slice] = {}
         self._groups: list[_Group] | None = None
         self._reached: dict[Hashable, Reached] = {}
 
@@ -129,6 +128,7 @@ class Pools:
         """A slice came, changed or went."""
         self._groups = None
         self._reached.clear()
+        self._made = {name: made for name, made in self._made.items() if self._slices.get(name) is made.source}
 
     def alike(self, node: Node) -> Sequence[DeviceSlice] | None:
         """The node's slices in the order in which they are tried, where a search sees nothing of them but how they
@@ -177,9 +177,9 @@ class Pools:
         return list(groups.values())
 
     def _slice(self, source: DeviceSlice) -> Slice:
-        made = self._made.get(source)
-        if made is None:
-            made = self._made[source] = Slice(source)
+        made = self._made.get(source.name)
+        if made is None or made.source is not source:
+            made = self._made[source.name] = Slice(source)
         return made
 
     def _gather(self, slices: Sequence[Slice]) -> tuple[Pool, ...]:
@@ -319,7 +319,10 @@ class Taken:
     def _count(self, allocation: AllocationResult | None, sign: int) -> None:
         for device, is_share, consumed in _holdings(allocation):
             self._versions[device[:2]] += 1
-            (self._shares if is_share else self._whole)[device] += sign
+            held = self._shares if is_share else self._whole
+            held[device] += sign
+            if not held[device]:
+                del held[device]
             if is_share:
                 amounts = self._consumed.setdefault(device, Counter())
                 for name, amount in consumed:

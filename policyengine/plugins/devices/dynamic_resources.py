@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
@@ -109,7 +109,8 @@ class DynamicResources:
         self._most_looks = _most_looks(_FILTER_TIMEOUT if search_for is None else search_for)
         bound_in = _check_time(given, "bindingTimeout", 10**9, "at least 1 second")
         self._binding_timeout = TIMEOUT if bound_in is None else bound_in / 10**9
-        self._table: NodeTable | None = None
+        self._slices: DeviceSlices | None = None
+        """Those of the cluster that was asked about last."""
         self._made_of: tuple[int, int] = (0, 0)
         self._devices: Devices | None = None
         self._pending: PendingClaims | None = None
@@ -272,8 +273,8 @@ class DynamicResources:
 
     def _state(self, pod: PodInfo, snapshot: Snapshot) -> ClaimsState | Status:
         """What follows from the pod and the objects; the last one is kept, since Filter, Score and Reserve ask."""
-        if snapshot.nodes is not self._table:
-            self._table, self._devices, self._last = snapshot.nodes, None, None
+        if snapshot.device_slices is not self._slices:
+            self._slices, self._devices, self._last = snapshot.device_slices, None, None
         key = (self.signature(pod), self.situation(pod, snapshot), *(snapshot.version(kind) for kind in self.kinds))
         if self._last is not None and self._last[0] == key:
             return self._last[1]
