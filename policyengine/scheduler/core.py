@@ -300,17 +300,16 @@ class Core:
     def tell_kept_out(self) -> None:
         """Tell the owners of pods that came to be kept outside a queue, and still are.
 
-        Of a pod that a plugin gates nothing is told: the API server has set the condition SchedulingGated, or who makes
-        what it waits for tells of that. By the condition Unschedulable an autoscaler would add nodes in vain.
+        Of a pod that a plugin gates nothing is told, and it keeps its nomination: the API server has set the condition
+        SchedulingGated, or who makes what it waits for tells of that. By the condition Unschedulable an autoscaler
+        would add nodes in vain.
         """
         for served in self.profiles.values():
             for queued, message, again, is_told in served.queue.take_notices():
-                if queued.place not in (Place.GATED, Place.HELD) or queued.gate_message != message:
+                stays = queued.place in (Place.GATED, Place.HELD) and queued.gate_message == message
+                if not stays or not is_told:
                     continue
                 news = "" if self.nominate(queued.pod, "") else None
-                if is_told:
-                    self.actions += conditions_and_events.failed(
-                        queued, UNSCHEDULABLE, message, served.runtime.policy, with_event=not again, nominated=news
-                    )
-                elif news is not None:
-                    self.actions.append(conditions_and_events.nomination(queued.pod, news))
+                self.actions += conditions_and_events.failed(
+                    queued, UNSCHEDULABLE, message, served.runtime.policy, with_event=not again, nominated=news
+                )
