@@ -562,9 +562,9 @@ def _refusal(pod: Json, node: Json) -> str:
     """Why the pod must not stand on the node, but for room."""
     if node["spec"].get("unschedulable"):
         return "it is cordoned"
-    tolerated = {one["key"] for one in pod["spec"].get("tolerations", [])}
+    tolerated = {(one["key"], one.get("effect")) for one in pod["spec"].get("tolerations", [])}
     for taint in node["spec"].get("taints", []):
-        if taint["effect"] in ENFORCED and taint["key"] not in tolerated:
+        if taint["effect"] in ENFORCED and not {(taint["key"], taint["effect"]), (taint["key"], None)} & tolerated:
             return f"it has the taint {taint['key']}"
     labels, wanted = node["metadata"].get("labels", {}), pod["spec"].get("nodeSelector", {})
     return "" if all(labels.get(key) == value for key, value in wanted.items()) else "it has not the labels"

@@ -12,6 +12,7 @@ from typing import Any
 
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
+from tests.faults.flapping import FIRST_SEED, Flapping
 from tests.faults.restored import Copy, copy_of, others_write, restore
 from tests.faults.world import MAPS, MERGE, NODES, PODS, World, binding, drain, kubelets, meanwhile, play, pod
 
@@ -289,7 +290,9 @@ class Mixed:
 def play_seed(seed: int) -> tuple[list[str], World]:
     """The world of a seed, to its end: what the auditor objects to, and the world for its timeline."""
 
-    async def scene(world: World) -> None:
-        await Mixed(world).play()
+    flaps = seed >= FIRST_SEED
 
-    return play(scene, seed=seed, elects=seed % 3 == 1)
+    async def scene(world: World) -> None:
+        await (Flapping if flaps else Mixed)(world).play()
+
+    return play(scene, seed=seed, elects=flaps or seed % 3 == 1, validates=not flaps)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from tests.faults import auditor, mixed, table
 from tests.faults.auditor import Auditor, Call
+from tests.faults.flapping import FIRST_SEED
 from tests.faults.soak import evaluated
 from tests.shared_facts import shared
 
@@ -19,6 +21,7 @@ STARTS = (
     *range(0, 240, BLOCK),
     *range(mixed.NEWEST, mixed.NEWEST + 60, BLOCK),
     *range(mixed.RESTORED, mixed.RESTORED + 60, BLOCK),
+    *range(FIRST_SEED, FIRST_SEED + 10, BLOCK),
 )
 
 
@@ -117,6 +120,12 @@ def test_the_core_s_invariants_are_checked_after_every_message(monkeypatch: pyte
     monkeypatch.setattr(SchedulerState, "validate", broken)
     objections, _ = mixed.play_seed(2)
     assert any(one.startswith("I3") and "too many pods" in one for one in objections)
+
+
+def test_a_wake_up_that_is_lost_is_found_where_nodes_flap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SchedulingQueue, "move", lambda self, *event, **how: None)
+    objections, _ = mixed.play_seed(FIRST_SEED)
+    assert any(one.startswith("I3") and "waits though it fits" in one for one in objections)
 
 
 def test_a_seed_is_played_the_same_again() -> None:

@@ -31,6 +31,9 @@ class Wire:
         self.stopped_before: list[tuple[str, float]] = []
         """(end of a path, seconds): what the process is about to do when it is stopped for so long."""
         self.is_cut = False
+        self.flows = asyncio.Event()
+        """Cleared while the process stands still: it sends nothing, and hears nothing."""
+        self.flows.set()
         self.late: list[float] = []
         """Seconds after which the next bindings arrive whose sender was told at once that the connection was lost."""
         self.still_sends: Callable[[], bool] = lambda: True
@@ -40,6 +43,7 @@ class Wire:
         """Objects of a page, where lists are to come in other pages than were asked for."""
 
     async def request(self, method: str, path: str, **how: Any) -> Response:
+        await self.flows.wait()
         before = how.pop("before", None)
         for stop in [one for one in self.stopped_before if method == "POST" and path.endswith(one[0])]:
             self.stopped_before.remove(stop)
@@ -60,6 +64,7 @@ class Wire:
                 self._deliver(self.late.pop(0), method, path, how)
                 raise ConnectionFailed("the connection was lost", sent=True)
             response = await self._inner.request(method, path, **how)
+            await self.flows.wait()
         except ConnectionFailed as failed:
             call.status = 0 if failed.sent else NOT_SENT
             self._put("answered", call)
@@ -70,9 +75,8 @@ class Wire:
         query = how.get("query") or {}
         kind = path.partition("/api/v1/")[2].partition("/")[0]
         if response.status == 200 and method == "GET" and (kind in KINDS or "/pods/" in path):
-            return Heard(
-                response, self._who, self._put, kind if kind in KINDS else "pods", bool(selected) or "continue" in query
-            )
+            is_part = bool(selected) or "continue" in query
+            return Heard(response, self._who, self.flows, self._put, kind if kind in KINDS else "pods", is_part)
         return response
 
     def _deliver(self, seconds: float, method: str, path: str, how: dict[str, Any]) -> None:
@@ -94,9 +98,10 @@ class Wire:
 class Heard:
     """An answer whose objects go onto the tape as they are read. `goes_on`: it shows a part of what there is."""
 
-    def __init__(self, inner: Response, who: str, put: Put, kind: str, goes_on: bool) -> None:
+    def __init__(self, inner: Response, who: str, flows: asyncio.Event, put: Put, kind: str, goes_on: bool) -> None:
         self._inner = inner
         self._who = who
+        self._flows = flows
         self._put = put
         self._kind = kind
         self._goes_on = goes_on
@@ -124,6 +129,7 @@ class Heard:
 
     async def lines(self) -> AsyncIterator[list[bytes]]:
         async for lines in self._inner.lines():
+            await self._flows.wait()
             for line in lines:
                 self._hear(line)
             yield lines

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import random
+import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -223,10 +224,15 @@ async def test_the_log_level_changes_while_it_runs(caplog: pytest.LogCaptureFixt
         ours.setLevel(before)
 
 
+async def a_profile_is_under_way() -> None:
+    while not signal.getitimer(signal.ITIMER_PROF)[1]:  # noqa: ASYNC110  (nobody tells)
+        await asyncio.sleep(0.01)
+
+
 async def test_one_profile_at_a_time_tells_what_the_scheduler_does() -> None:
     async with site() as at:
         first = asyncio.create_task(at.get("/debug/pprof/profile?seconds=1"))
-        await asyncio.sleep(0.2)
+        await a_profile_is_under_way()
         assert (await at.get("/debug/pprof/profile?seconds=1"))[0] == 429
         ends = asyncio.get_running_loop().time() + 0.5
         while asyncio.get_running_loop().time() < ends:
@@ -241,7 +247,7 @@ async def test_one_profile_at_a_time_tells_what_the_scheduler_does() -> None:
 async def test_a_profile_keeps_nobody_from_ending() -> None:
     async with site(start=False) as at:
         waiting = asyncio.create_task(at.get("/debug/pprof/profile?seconds=60"))
-        await asyncio.sleep(0.2)
+        await a_profile_is_under_way()
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 5
     await asyncio.gather(waiting, return_exceptions=True)

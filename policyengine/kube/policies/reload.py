@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from math import inf
 from random import Random
+from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
@@ -103,18 +104,7 @@ class PolicyReloader:
         self._has_candidates = asyncio.Event()
         self._limiter = CompileLimiter()
         self._reflectors = {
-            form: Reflector(
-                client,
-                form.KIND,
-                clock,
-                random,
-                history=history,
-                namespace=namespace,
-                label_selector=selector(form, label_selector),
-                on_problem=logger.warning,
-                on_absent=_tell_absent,
-            )
-            for form in FORMS
+            form: _reflector(form, client, clock, random, history, namespace, label_selector) for form in FORMS
         }
         self._reports = PolicyReports(client, clock, random, record, leads)
         if history is not None:
@@ -317,6 +307,28 @@ class PolicyReloader:
                 self._reports.tell_suspended(self._seen[key], rollout)
             else:
                 self._reports.tell_progress(self._seen[key], rollout, is_last)
+
+
+def _reflector(
+    form: Form,
+    client: Client,
+    clock: Clock,
+    random: Random,
+    history: ServerHistory | None,
+    namespace: str,
+    label_selector: str,
+) -> Reflector[Any]:
+    return Reflector(
+        client,
+        form.KIND,
+        clock,
+        random,
+        history=history,
+        namespace=namespace,
+        label_selector=selector(form, label_selector),
+        on_problem=logger.warning,
+        on_absent=_tell_absent,
+    )
 
 
 def _tell_absent(error: ApiError) -> None:
