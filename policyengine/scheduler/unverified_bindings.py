@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 WATCHED = 60.0
 """Seconds for which a binding may turn out not to hold: whoever did not know of it when deciding has his own binding
 answered by then (kube-apiserver's --request-timeout)."""
+NEVER = -1
+"""Before every reservation."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +23,8 @@ class BoundPod:
 
     runtime: ProfileRuntime
     """The policy that decided."""
+    number: int
+    """Of the reservation."""
     until: float
     is_evicted: bool = False
 
@@ -31,6 +35,8 @@ class UnverifiedBindings:
     def __init__(self) -> None:
         self.bound: dict[str, dict[str, BoundPod]] = {}
         """Node -> UID -> pod."""
+        self.came: dict[str, int] = {}
+        """Node -> the number of the last reservation when somebody else was seen to bind a pod there last."""
         self.reading: dict[str, bool] = {}
         """Node whose pods are being read -> whether they are to be read once more, as something happened meanwhile."""
         self.read_at: dict[str, float] = {}
@@ -44,9 +50,9 @@ class UnverifiedBindings:
         """When a node is to be read, in seconds; inf for never."""
         return min(self.read_at.values(), default=inf)
 
-    def watch(self, uid: str, node: str, runtime: ProfileRuntime, now: float) -> None:
+    def watch(self, uid: str, node: str, runtime: ProfileRuntime, number: int, now: float) -> None:
         """The pod was bound."""
-        self.bound.setdefault(node, {})[uid] = BoundPod(runtime, now + WATCHED)
+        self.bound.setdefault(node, {})[uid] = BoundPod(runtime, number, now + WATCHED)
         self._in_turn.append((node, uid))
         while self._in_turn:
             node, uid = self._in_turn[0]

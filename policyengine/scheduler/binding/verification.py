@@ -14,7 +14,8 @@ Rules:
    two that both verify see the same order, and of two pods that exclude each other exactly the later is evicted.
 3. A pod that is leaving and was never taken by a kubelet counts no more.
 4. Who is refused by a node that it has to itself has lost to nobody: a taint or a cordon evicts no pod.
-5. The policy that decided is asked, whatever serves by now. A new leader knows only the one that serves: it verifies
+5. Where nobody came to the node since the decision was made, it holds: no policy is asked again.
+6. The policy that decided is asked, whatever serves by now. A new leader knows only the one that serves: it verifies
    what that one bound (the hash in `GIVES_WAY`) within the last minute.
 """
 
@@ -30,7 +31,7 @@ from policyengine.scheduler.actions import DeleteVictim, ReadNodePods
 from policyengine.scheduler.binding.revalidate import refusal_now
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.reservations import READ_AGAIN, READ_AGAIN_AT_MOST
-from policyengine.scheduler.unverified_bindings import WATCHED, UnverifiedBindings
+from policyengine.scheduler.unverified_bindings import NEVER, WATCHED, UnverifiedBindings
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -44,7 +45,7 @@ def begin(core: Core, decision: Decision) -> None:
     """The binding was created."""
     bind = decision.bind
     if core.unverified is not None and GIVES_WAY in bind.annotations:
-        core.unverified.watch(bind.uid, bind.node, decision.held.runtime, core.now)
+        core.unverified.watch(bind.uid, bind.node, decision.held.runtime, decision.held.number, core.now)
         look(core, core.unverified, bind.node)
 
 
@@ -57,14 +58,20 @@ def take_over(core: Core) -> None:
         is_fresh = pod.state is PodState.BOUND and core.now - (pod.scheduled_at or 0.0) < WATCHED
         if served is None or not is_fresh or pod.annotations.get(GIVES_WAY) != served.runtime.policy_hash:
             continue
-        core.unverified.watch(pod.uid, pod.node_name, served.runtime, core.now)
+        core.unverified.watch(pod.uid, pod.node_name, served.runtime, NEVER, core.now)
         look(core, core.unverified, pod.node_name)
 
 
 def somebody_came(core: Core, node: str) -> None:
     """Somebody else has bound a pod to the node."""
-    if core.unverified is not None and node in core.unverified.bound:
-        look(core, core.unverified, node)
+    unverified = core.unverified
+    if unverified is None:
+        return
+    if len(unverified.came) > core.view.nodes.n:
+        unverified.came = {name: at for name, at in unverified.came.items() if name in core.view.nodes.row_of}
+    unverified.came[node] = core.last_number
+    if node in unverified.bound:
+        look(core, unverified, node)
 
 
 def look(core: Core, unverified: UnverifiedBindings, node: str) -> None:
@@ -121,6 +128,8 @@ def _verify(core: Core, unverified: UnverifiedBindings, node: str, listed: froze
         pod, bound = on[uid], ours[uid]
         if bound.is_evicted or uid in absent:
             absent.add(uid)
+            continue
+        if unverified.came.get(node, NEVER) < bound.number:
             continue
         later = [other for other in on if turns[other] > turns[uid]]
         reason = refusal_now(core, pod, node, bound.runtime, [*absent, *later])

@@ -11,6 +11,7 @@ import pytest
 from policyengine.cluster.objects import parse_time
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, Bind, DeleteVictim, ReadNodePods
+from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.verification import GIVES_WAY
 from policyengine.scheduler.messages import (
     BindSucceeded,
@@ -142,6 +143,19 @@ def test_another_that_gives_way_gives_way_to_a_pod_without_a_controller() -> Non
     driver = bound(of_set("p", "2"))
     bare = pod("sister", "1").scheduler("sister").node("n1").annotation(GIVES_WAY, "h")
     assert evicted(read(driver, ours("p", cpu="2"), bare.condition("PodScheduled", "True", time=AT[1]))) == ["p"]
+
+
+def test_where_nobody_came_since_the_decision_no_policy_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(*_: Any) -> str:
+        raise AssertionError("asked")
+
+    driver = Driver(verifies=True).showing(node("n1", cpu="3"), foreign("before"), of_set("p"))
+    driver.cycle()
+    driver.send(BindSucceeded("p"))
+    monkeypatch.setattr(verification, "refusal_now", nobody)
+    assert read(driver, foreign("before"), ours("p")) == []
+    with pytest.raises(AssertionError, match="asked"):
+        read(driver, foreign("before"), ours("p"), foreign("after"))
 
 
 def test_a_cordon_or_a_taint_evicts_nobody_though_a_stranger_came() -> None:
