@@ -7,7 +7,7 @@ scheduler the right to it. It is listed and watched once a plugin names it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
@@ -25,6 +25,7 @@ from policyengine.cluster.storage_objects import (
     VolumeAttachment,
 )
 from policyengine.cluster.workload_objects import (
+    BetaPodGroup,
     ConfigMap,
     Lease,
     Namespace,
@@ -99,7 +100,7 @@ class Kind(Generic[T]):
 
 
 _APPS, _STORAGE, _DEVICES = "/apis/apps/v1", "/apis/storage.k8s.io/v1", "/apis/resource.k8s.io/v1"
-_GANGS, _NATIVE_GANGS = "/apis/scheduling.x-k8s.io/v1alpha1", "/apis/scheduling.k8s.io/v1alpha2"
+_GANGS, _NATIVE_GANGS = "/apis/scheduling.x-k8s.io/v1alpha1", "/apis/scheduling.k8s.io"
 
 NODES = Kind("Node", "nodes", Node, event=Resource.NODE, is_namespaced=False)
 PODS = Kind(
@@ -186,18 +187,20 @@ _READ: tuple[Kind[Any], ...] = (
     Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE, is_namespaced=False),
     Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS, is_namespaced=False),
 )
+_ALPHA_GROUP = Kind(
+    "NativePodGroup",
+    "podGroups",
+    NativePodGroup,
+    f"{_NATIVE_GANGS}/v1alpha2",
+    Resource.POD_GROUP,
+    is_dumped=False,
+    patched=("status",),
+    is_optional=True,
+)
+_BETA_GROUP = replace(_ALPHA_GROUP, type=BetaPodGroup, group_path=f"{_NATIVE_GANGS}/v1beta1")
 _GROUPS: tuple[Kind[Any], ...] = (
     Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched=("status",), is_optional=True),
-    Kind(
-        "NativePodGroup",
-        "podGroups",
-        NativePodGroup,
-        _NATIVE_GANGS,
-        Resource.POD_GROUP,
-        is_dumped=False,
-        patched=("status",),
-        is_optional=True,
-    ),
+    replace(_BETA_GROUP, older=(replace(_BETA_GROUP, group_path=f"{_NATIVE_GANGS}/v1alpha3"), _ALPHA_GROUP)),
 )
 BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUPS)}
 """The kinds that plugins may read, besides nodes and pods."""
@@ -206,7 +209,7 @@ WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, FINISHED_PODS.kind: FINISHED_PODS
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
 """The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
-make_decoders([*STRUCTS.values(), SCHEDULING_POLICIES.type])
+make_decoders([*STRUCTS.values(), NativePodGroup, SCHEDULING_POLICIES.type])
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -174,8 +174,8 @@ class NativePodGroupSpec(Wire, frozen=True):
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints = PodGroupSchedulingConstraints()
-    disruption_mode: str = ""
-    """Pod, or PodGroup: evicted together."""
+    disruption_mode: str | dict[str, object] = ""
+    """Pod, or PodGroup: evicted together. 1.37 writes `{single: {}}` and `{all: {}}`."""
     priority: Int64 = 0
 
 
@@ -197,7 +197,10 @@ class NativePodGroupStatus(Wire, frozen=True):
 
 
 class NativePodGroup(Wire, frozen=True):
-    """Kubernetes' own PodGroup (`scheduling.k8s.io/v1alpha2`, KEP-4671)."""
+    """Kubernetes' own PodGroup (KEP-4671), in `scheduling.k8s.io/v1alpha2` of Kubernetes 1.36."""
+
+    SCHEDULED: ClassVar[str] = "PodGroupScheduled"
+    """The condition that tells how its scheduling went."""
 
     metadata: ObjectMeta
     spec: NativePodGroupSpec = NativePodGroupSpec()
@@ -214,3 +217,9 @@ class NativePodGroup(Wire, frozen=True):
         """The node label whose values are the domains of which its pods stand in one; "" for anywhere."""
         topology = self.spec.scheduling_constraints.topology
         return topology[0].key if topology else ""
+
+
+class BetaPodGroup(NativePodGroup, frozen=True):
+    """The same in `v1alpha3` and `v1beta1`, of Kubernetes 1.37."""
+
+    SCHEDULED: ClassVar[str] = "PodGroupInitiallyScheduled"

@@ -135,7 +135,7 @@ def _units(core: Core, gang: Gang) -> list[_Unit]:
         key: object = pod.uid if together is None else id(together.placed)
         priority, group = pod.priority, pod.group
         if isinstance(group, NativePodGroup) and group.spec.disruption_mode:
-            whole = group.spec.disruption_mode == "PodGroup"
+            whole = group.spec.disruption_mode in ("PodGroup", {"all": {}})
             key = (NATIVE, group.metadata.key) if whole else pod.uid
             priority = group.spec.priority if whole else priority
         unit = units.setdefault(key, _Unit([], priority))

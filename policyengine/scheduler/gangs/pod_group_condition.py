@@ -21,12 +21,10 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.workload_objects import Condition, NativePodGroup, NativePodGroupStatus
 from policyengine.scheduler.core import Core
 
-SCHEDULED = "PodGroupScheduled"
-
 
 def status(core: Core, group: NativePodGroup, known: NativePodGroupStatus, pods: list[PodInfo]) -> NativePodGroupStatus:
     """The group's status as it should be; `known`: as it is, or was asked to be."""
-    before = next((one for one in known.conditions if one.type == SCHEDULED), Condition())
+    before = next((one for one in known.conditions if one.type == group.SCHEDULED), Condition())
     refusal = core.pod_groups.refused.get(group.metadata.key)
     if before.status == "True":
         return known
@@ -37,8 +35,8 @@ def status(core: Core, group: NativePodGroup, known: NativePodGroupStatus, pods:
     else:
         return known
     since = before.last_transition_time if before.status == said[0] else format_time(core.now)
-    condition = Condition(SCHEDULED, *said, since, group.metadata.generation)
-    others = tuple(one for one in known.conditions if one.type != SCHEDULED)
+    condition = Condition(group.SCHEDULED, *said, since, group.metadata.generation)
+    others = tuple(one for one in known.conditions if one.type != group.SCHEDULED)
     return NativePodGroupStatus((*others, condition))
 
 

@@ -32,13 +32,14 @@ def show_group(
     version: int = 1,
     conditions: Sequence[dict[str, Any]] = (),
     name: str = "crew",
+    form: type[NativePodGroup] = NativePodGroup,
     **spec: Any,
 ) -> list[Action]:
     """`minimum`: None for a group that is no gang."""
     metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version), "generation": 1}
     spec["schedulingPolicy"] = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
     json = {"metadata": metadata, "spec": spec, "status": {"conditions": list(conditions)}}
-    return driver.send(ObjectObserved("NativePodGroup", decode(NativePodGroup, json)))
+    return driver.send(ObjectObserved("NativePodGroup", decode(form, json)))
 
 
 def written(actions: Sequence[Action]) -> list[list[dict[str, Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from policyengine.cluster.workload_objects import BetaPodGroup
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, ObjectDeleted, ObjectPatchFailed
@@ -74,6 +75,14 @@ def test_the_transition_has_the_time_of_the_status_and_other_conditions_stay():
     assert conditions[1]["status"] == "True"
     assert driver.now == START + 150.0
     assert conditions[1]["lastTransitionTime"] == "1970-01-01T00:19:10Z"
+
+
+def test_in_the_api_of_1_37_the_condition_has_another_name():
+    driver = scheduler().showing(node("n1", cpu="2"))
+    show_group(driver, form=BetaPodGroup, disruptionMode={"all": {}}, preemptionPolicy="Never")
+    driver.see(member("a"), member("b"))
+    ((condition,),) = written(driver.cycle())
+    assert (condition["type"], condition["status"]) == ("PodGroupInitiallyScheduled", "True")
 
 
 def test_scheduled_stays_though_a_binding_fails_or_one_more_does_not_fit():
