@@ -87,6 +87,8 @@ class _Object(msgspec.Struct, frozen=True):
     kind: str
     object: msgspec.Raw
     anew: bool = False
+    form: str = ""
+    """The struct's name, where the object is of an older version of its kind."""
 
 
 class _Loaded(msgspec.Struct, frozen=True):
@@ -128,6 +130,10 @@ class Encoder:
             return self._encode(_Loaded(message.profile.policy_hash))
         if isinstance(message, CandidateLoaded):
             return self._encode(_Loaded(message.profile.policy_hash, message.settings, message.suspended))
+        if isinstance(message, ObjectObserved):
+            form = type(message.object)
+            older = "" if form is WATCHED[message.kind].type else form.__name__
+            return self._encode(_Object(message.kind, msgspec.Raw(self._encode(message.object)), message.anew, older))
         return self._encode(message)
 
     def entry(self, now: float, message: Message, written: bytes, actions: Sequence[Action]) -> bytes:
@@ -198,7 +204,10 @@ class Decoder:
                 return None
             case "ObjectObserved":
                 seen = _decoder(_Object).decode(entry.body)
-                return ObjectObserved(seen.kind, _decoder(WATCHED[seen.kind].type).decode(seen.object), seen.anew)
+                newest = WATCHED[seen.kind]
+                forms = {one.type.__name__: one.type for one in newest.older}
+                form = forms[seen.form] if seen.form else newest.type
+                return ObjectObserved(seen.kind, _decoder(form).decode(seen.object), seen.anew)
             case "ProfileReplaced" | "CandidateLoaded":
                 loaded = _decoder(_Loaded).decode(entry.body)
                 profile = self.profile(loaded.policy)

@@ -62,5 +62,6 @@ def test_the_defaults_that_flags_tell_are_those_of_the_configuration() -> None:
         default = defaults[section].get(field)
         if told := re.search(r"\[default: (.+)\]", text):
             compared += 1
-            assert not told[1].startswith("no-") if isinstance(default, bool) else told[1] == str(default), name
+            wanted = not told[1].startswith("no-") if isinstance(default, bool) else told[1]
+            assert wanted == (default if isinstance(default, bool) else str(default)), name
     assert compared > 10

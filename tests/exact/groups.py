@@ -11,6 +11,7 @@ from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, Bind, DeleteVictim, PatchObject
 from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, ObjectObserved, PodObserved
@@ -120,7 +121,8 @@ def _observed(obj: Json) -> Any:
         return NodeObserved(decode(Node, obj))
     if obj["kind"] == "Pod":
         return PodObserved(decode(Pod, obj))
-    return ObjectObserved(obj["kind"], decode(STRUCTS[obj["kind"]], obj))
+    kind = NativePodGroup if obj["kind"] == "NativePodGroup" else STRUCTS[obj["kind"]]  # that of v1alpha2
+    return ObjectObserved(obj["kind"], decode(kind, obj))
 
 
 def _written(actions: list[Action]) -> Json:

@@ -112,6 +112,17 @@ def test_objects_of_every_kind_come_back_as_they_were() -> None:
         assert again(message) == [message], kind.kind
 
 
+def test_an_object_of_an_older_version_comes_back_in_that_version() -> None:
+    kinds = [kind for kind in WATCHED.values() if kind.older]
+    assert kinds
+    for kind in kinds:
+        for older in kind.older:
+            seen = decode(older.type, {"metadata": {"name": "x", "namespace": "y"}})
+            (found,) = again(m.ObjectObserved(kind.kind, seen))
+            assert isinstance(found, m.ObjectObserved)
+            assert (found.object, type(found.object)) == (seen, older.type)
+
+
 def _least(kind: str) -> dict[str, Any]:
     """What an object of the kind cannot be read without."""
     return {"provisioner": "p"} if kind == "StorageClass" else {}

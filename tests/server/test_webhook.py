@@ -160,7 +160,11 @@ values = st.recursive(
 def test_no_object_brings_it_down(item: Any) -> None:
     labelled = {"kind": "ConfigMap", "metadata": {"labels": {"policyengine.io/policy": "true"}}, "data": item}
     for one in (item, labelled, {"kind": "SchedulingPolicy", "spec": item}):
-        assert isinstance(asked(one)["allowed"], bool)
+        try:
+            assert isinstance(asked(one)["allowed"], bool)
+        except NoReview:  # refused as it stands: half a surrogate pair is no text
+            with pytest.raises(UnicodeEncodeError):
+                json.dumps(one, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(
