@@ -25,7 +25,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from random import Random
 from typing import Any, NoReturn
 
@@ -161,10 +163,22 @@ class LeaderElector:
         now = micro_time(self._clock.now())
         given_back = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
         try:
-            await self._write(self._lease["spec"] | given_back)
+            await self._give_back(given_back)
             logger.info("gave back %s", self._name)
         except (ApiError, ConnectionFailed) as error:
             logger.warning("%s was not given back, it expires: %s", self._name, error)
+
+    async def _give_back(self, given_back: Mapping[str, Any]) -> None:
+        try:
+            await self._write({**self._lease["spec"], **given_back})
+        except ApiError as error:
+            # A renewal that was under way when the end came may have landed: then the lease has another version, and
+            # is still ours.
+            lease = await self._read() if error.status == HTTPStatus.CONFLICT else None
+            if lease is None or (lease.get("spec") or {}).get("holderIdentity") != self.identity:
+                raise
+            self._lease = lease
+            await self._write({**lease["spec"], **given_back})
 
     @property
     def _name(self) -> str:

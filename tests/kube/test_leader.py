@@ -27,6 +27,9 @@ from tests.shared_facts import shared
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
+RENEWED = "2026-01-05T09:00:00.000000Z"
+
+
 class Replica:
     """One scheduler process."""
 
@@ -160,6 +163,27 @@ async def test_a_killed_leader_is_followed_within_the_lease_and_two_seconds(worl
     assert await world.when_bound("p") - died < 15 + 2
     assert (await world.lease())["leaseTransitions"] == 1
     assert world.bound() == [("second", "p")]
+
+
+@scene
+async def test_a_lease_that_a_last_renewal_has_touched_is_given_back_all_the_same(world: World) -> None:
+    replica = world.start("a")
+    await replica.elector.elected.wait()
+    lease = await world.call("GET", f"{LEASES}/policyengine")
+    # Sent before the end came, and carried out; its answer was never read.
+    await world.call("PUT", f"{LEASES}/policyengine", {**lease, "spec": lease["spec"] | {"renewTime": RENEWED}})
+    await replica.end()
+    assert (await world.lease())["holderIdentity"] == ""
+
+
+@scene
+async def test_a_lease_that_somebody_else_holds_by_then_is_left_alone(world: World) -> None:
+    replica = world.start("a")
+    await replica.elector.elected.wait()
+    lease = await world.call("GET", f"{LEASES}/policyengine")
+    await world.call("PUT", f"{LEASES}/policyengine", {**lease, "spec": lease["spec"] | {"holderIdentity": "b"}})
+    await replica.end()
+    assert (await world.lease())["holderIdentity"] == "b"
 
 
 @scene
