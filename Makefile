@@ -43,8 +43,10 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports --no-cache
 
+# One more than processors: many tests wait for leases, processes and servers.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unit: setup
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 policies: setup # every branch of every policy that comes along is seen by its tests
 	$(BIN)/policyengine test --coverage --fail-under 100 policies

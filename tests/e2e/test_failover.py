@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
+from tests.api_servers import the_most_real
 from tests.e2e.cluster import Kubectl, pod, scheduler, served
 
 POLICY = Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy"
@@ -27,7 +26,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("kind", ["embedded", "envtest"])
+@the_most_real
 def test_a_killed_leader_is_followed_and_a_stopped_one_at_once(kind: str, tmp_path: Path) -> None:
     run = ("--policy", str(POLICY), "--listen", "", "--log-format", "json")
     with served(kind, tmp_path) as kubeconfig:

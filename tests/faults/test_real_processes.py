@@ -1,8 +1,9 @@
 """Faults for real: processes that are killed and stopped, servers that go away, wires that are cut or fall silent.
 
-Every scene is played on the embedded server as a process and, where `$KUBEBUILDER_ASSETS` is, on etcd and
-kube-apiserver. Each ends with the auditor of the simulated faults, who is shown what the server's own watches showed a
-bystander: no pod bound twice, no node above what it has, one leader, no pod left without a reason.
+Every scene is played on etcd and kube-apiserver where `$KUBEBUILDER_ASSETS` is, else on the embedded server as a
+process, and with `$EVERY_SERVER` on both. Each ends with the auditor of the simulated faults, who is shown what the
+server's own watches showed a bystander: no pod bound twice, no node above what it has, one leader, no pod left without
+a reason.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from aiohttp import ClientSession
 
 from policyengine.kube.watching.reflector import STALL_AFTER
+from tests.api_servers import the_most_real
 from tests.faults.process_cluster import (
     LEASE,
     POLICY,
@@ -33,7 +35,6 @@ from tests.faults.process_cluster import (
 from tests.faults.world import CRD, CRDS, MAPS, MERGE, POLICIES
 from tests.faults.world import PODS as PODS_PATH
 
-both = pytest.mark.parametrize("kind", ["embedded", "envtest"])
 NODES, CPUS, PODS = 6, 6, 45
 """More pods than have room, so that whoever forgets a binding fills a node over."""
 ROOM = NODES * CPUS
@@ -68,7 +69,7 @@ async def taken_over(at: Cluster, by: Replica, seconds: float) -> float:
     return await at.bystander.until(lambda: at.leader_is(by), seconds, f"{by.name} leads")
 
 
-@both
+@the_most_real
 async def test_a_leader_killed_within_a_burst_is_followed(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         leader, standby = await pair(at, tmp_path)
@@ -83,7 +84,7 @@ async def test_a_leader_killed_within_a_burst_is_followed(kind: str, tmp_path: P
         print(f"{kind}: the first binding {first - killed:.2f} s after the leader was killed, lease {LEASE:g} s")
 
 
-@both
+@the_most_real
 async def test_a_leader_that_stood_still_past_its_lease_binds_no_more(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         leader, standby = await pair(at, tmp_path)
@@ -96,7 +97,7 @@ async def test_a_leader_that_stood_still_past_its_lease_binds_no_more(kind: str,
         await at.settled(ROOM)
 
 
-@both
+@the_most_real
 async def test_a_leader_that_is_told_to_end_hands_over_at_once(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         leader, standby = await pair(at, tmp_path)
@@ -108,7 +109,7 @@ async def test_a_leader_that_is_told_to_end_hands_over_at_once(kind: str, tmp_pa
         assert at.bystander.lease["leaseTransitions"] == 1
 
 
-@both
+@the_most_real
 async def test_an_api_server_killed_within_a_burst_and_started_again(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         await one(at, tmp_path)
@@ -151,7 +152,7 @@ async def soon_right(at: Cluster, pages: str) -> float:
     return took
 
 
-@both
+@the_most_real
 async def test_a_server_that_is_restored_from_an_older_copy(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         replica, pages = await with_ghosts(at, tmp_path)
@@ -200,7 +201,7 @@ async def test_an_etcd_killed_within_a_burst_and_started_again(kind: str, tmp_pa
         await at.settled(ROOM)
 
 
-@both
+@the_most_real
 async def test_connections_that_are_reset_again_and_again(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         replica = await one(at, tmp_path)
@@ -211,7 +212,7 @@ async def test_connections_that_are_reset_again_and_again(kind: str, tmp_path: P
         await at.settled(ROOM)
 
 
-@both
+@the_most_real
 async def test_connections_that_fall_silent_are_found_out(kind: str, tmp_path: Path) -> None:
     """Half open: no FIN and no RST, neither for the watches nor for the bindings under way."""
     async with cluster(kind, tmp_path) as at:
@@ -222,7 +223,7 @@ async def test_connections_that_fall_silent_are_found_out(kind: str, tmp_path: P
         assert any("silent for" in line for line in replica.said), replica.timeline()
 
 
-@both
+@the_most_real
 async def test_a_leader_that_is_cut_off_ends_and_is_followed(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         leader, standby = await pair(at, tmp_path)
@@ -236,7 +237,7 @@ async def test_a_leader_that_is_cut_off_ends_and_is_followed(kind: str, tmp_path
         await at.settled(ROOM)
 
 
-@both
+@the_most_real
 async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         await at.config_map("main", ELSEWHERE)
@@ -254,7 +255,7 @@ async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -
         await at.settled(ROOM)
 
 
-@both
+@the_most_real
 async def test_policies_of_both_forms_that_flap_while_the_leader_of_three_is_killed(kind: str, tmp_path: Path) -> None:
     async with cluster(kind, tmp_path) as at:
         await at.call("POST", CRDS, CRD)
@@ -310,7 +311,7 @@ MANY_TESTS = 'policy "tests" { scheduler "tests" filter "f" { require true }' + 
 )
 
 
-@both
+@the_most_real
 async def test_policies_that_burn_cpu_time_hold_up_no_policy_no_binding_no_start_and_no_end(
     kind: str, tmp_path: Path
 ) -> None:
