@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from policyengine.language.schema import OBJECTS, ROOTS, SMALL_OBJECTS, Attribute
+from policyengine.language.attribute import Attribute
+from policyengine.language.schema import OBJECTS, ROOTS, SMALL_OBJECTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
 BEGIN = "<!-- made from the schema by `python -m tests.docs.schema_tables` -->\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language import ir, syntax
+from policyengine.language.attribute import Attribute
 from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.report import error_at
@@ -21,7 +22,7 @@ from policyengine.language.ir.ir_walk import (
     source_of,
     walk,
 )
-from policyengine.language.schema import DOMAIN, NODE, Attribute, attribute, object_info
+from policyengine.language.schema import DOMAIN, NODE, attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import STRING, Kind, Shape, Type
 

@@ -8,6 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.attribute import Attribute
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
     ALWAYS_THERE,
@@ -28,7 +29,7 @@ from policyengine.language.checking.definitions import field_name, key_fact, siz
 from policyengine.language.checking.report import error_at, replacing, safely_replacing
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
-from policyengine.language.schema import DOMAIN, ROOTS, Attribute, attribute, object_info
+from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, map_of, optional_of
 from policyengine.language.values import with_article

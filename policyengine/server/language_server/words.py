@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.language import syntax
+from policyengine.language.attribute import Attribute
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.table import unify
-from policyengine.language.schema import ROOTS, Attribute, object_info
+from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.types import Kind, Type
 from policyengine.server.language_server.scopes import Symbol, SymbolKind
 

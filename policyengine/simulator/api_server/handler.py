@@ -55,10 +55,11 @@ from policyengine.simulator.api_server.statuses import (
 )
 from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
+from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import Deleter, read_delete_options
 from policyengine.simulator.api_server.writing.patcher import Patcher
-from policyengine.simulator.api_server.writing.registry import Call, Caller, Names, Registry
+from policyengine.simulator.api_server.writing.registry import Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})

@@ -6,7 +6,8 @@ from policyengine.simulator.api_server.kinds.served import STATUS_VERBS, Kind, S
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, child, metadata, objects
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.call import Caller
+from policyengine.simulator.api_server.writing.registry import Registry
 
 CALLER = Caller(ADMIN, "kube-apiserver/v1.36.2")
 

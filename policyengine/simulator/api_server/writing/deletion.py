@@ -24,7 +24,8 @@ from policyengine.simulator.api_server.statuses import (
     unsupported_media_type,
 )
 from policyengine.simulator.api_server.store import Entry, Object, child, metadata
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.call import Caller
+from policyengine.simulator.api_server.writing.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

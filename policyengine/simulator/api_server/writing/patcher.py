@@ -25,9 +25,10 @@ from policyengine.simulator.api_server.statuses import (
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing import managed_fields as server_side
 from policyengine.simulator.api_server.writing import patch_formats as patches
+from policyengine.simulator.api_server.writing.call import Call
 from policyengine.simulator.api_server.writing.field_paths import held, mistyped
 from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, owned_part
-from policyengine.simulator.api_server.writing.registry import Call, Registry
+from policyengine.simulator.api_server.writing.registry import Registry
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

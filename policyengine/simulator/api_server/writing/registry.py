@@ -5,18 +5,16 @@ own preparation, validation, field ownership, storage. Nothing here waits, so a 
 UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 """
 
-import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.decoding.bodies import APPLY_PATCH, WriteOptions, decode_fields, write_options
+from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.kinds.schema import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
-from policyengine.simulator.api_server.requests import Request, RequestInfo, User
+from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
@@ -43,6 +41,7 @@ from policyengine.simulator.api_server.store import (
 from policyengine.simulator.api_server.validation.kinds import VALIDATORS
 from policyengine.simulator.api_server.validation.rules import validate_metadata, validate_metadata_update
 from policyengine.simulator.api_server.writing import managed_fields
+from policyengine.simulator.api_server.writing.call import Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
 from policyengine.simulator.api_server.writing.strategies import (
@@ -52,61 +51,8 @@ from policyengine.simulator.api_server.writing.strategies import (
     strategy_of,
 )
 
-# k8s.io/apimachinery's rand.String leaves out vowels and look-alikes.
-ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-SUFFIX_LENGTH = 5
-MAX_NAME = 63
-
-
-class Names:
-    """The server's choices; equal seeds choose equally."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def uid(self) -> str:
-        """A version 4 UUID."""
-        digits = f"{self._random.getrandbits(128):032x}"
-        variant = "89ab"[self._random.getrandbits(2)]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-    def generate(self, base: str) -> str:
-        """`base` with five random characters, cut so that the whole stays within 63."""
-        suffix = "".join(self._random.choices(ALPHABET, k=SUFFIX_LENGTH))
-        return base[: MAX_NAME - SUFFIX_LENGTH] + suffix
-
-
 SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAME_TRIES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who writes."""
-
-    user: User
-    user_agent: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request about a kind: what it asks for, who makes it, and the options of a write."""
-
-    request: Request
-    info: RequestInfo
-    kind: Kind
-    caller: Caller
-    options: WriteOptions = field(default_factory=WriteOptions)
-
-    @property
-    def scope(self) -> str:
-        """The namespace a list or watch is limited to; empty for all."""
-        return self.info.namespace if self.kind.namespaced else ""
-
-    def with_options(self, what: str) -> "Call":
-        """The call with the options of its query, called `what` in the 422 of those that are none."""
-        return replace(self, options=write_options(self.request.query, what, self.request.content_type == APPLY_PATCH))
-
 
 Transform = Callable[[Object], Object]
 Guard = Callable[[Kind, Object, Object | None, User, str], None]

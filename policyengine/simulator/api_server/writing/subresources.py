@@ -9,10 +9,11 @@ from policyengine.simulator.api_server.requests import Response, json_response
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.writing.call import Call
 from policyengine.simulator.api_server.writing.deletion import Deleter
 from policyengine.simulator.api_server.writing.patch_formats import merge
 from policyengine.simulator.api_server.writing.pods import Binder, Evicter
-from policyengine.simulator.api_server.writing.registry import Call, Registry
+from policyengine.simulator.api_server.writing.registry import Registry
 
 TOKEN_SECONDS = 3600
 SHORTEST_TOKEN = 600
