@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import Duration, file_option
+from policyengine.commands.options import Duration, UnusableInput, file_option
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -28,6 +27,8 @@ def record(directory: Path, kubeconfig: Path | None, context: str | None, second
     as they come, change and go, and who is bound where. Nothing is changed in the cluster.
 
     It needs the right to list and watch these kinds, and says which it is refused.
+
+    Exit codes: 0; 2 the directory cannot be written to, from the start or later; 3 the server does not answer.
     """
     from policyengine.kube.config import credentials, process
 
@@ -45,13 +46,12 @@ async def _record(server: Server, directory: Path, seconds: float | None) -> Non
     clock, random, stop = SystemClock(), Random(), stop_on_signals()
     async with connected(server) as client:
         writer = RecordWriter(directory, Limits(), clock, random)
-        try:
-            click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
-            watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await asyncio.wait({watching})
-            stop.set()
-            await watching
-        finally:
-            await writer.close()
+        click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
+        watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
+        full = asyncio.create_task(writer.ended.wait())
+        await asyncio.wait({watching, full}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        await watching
+        full.cancel()
+        if writer.ended.is_set():
+            raise UnusableInput(f"nothing more can be recorded into `{directory}`: see the warning")

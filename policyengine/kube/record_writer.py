@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -65,6 +65,9 @@ class RecordWriter:
         self._clock = clock
         self._run = f"{random.getrandbits(64):016x}"
         self._full = asyncio.Event()
+        self._ending = False
+        self.ended = asyncio.Event()
+        """Set where nothing can be recorded any more."""
         self._recorder: Recorder | None = None
         try:
             self._directory = RecordingDirectory(path, limits)
@@ -82,9 +85,22 @@ class RecordWriter:
         self._recorder = Recorder(Began(__version__, self._run, watched_only=True), (), self._full.set)
         return RecordingCore(_Onlooker(), self._recorder)
 
-    async def run(self) -> None:
-        """Write once a second, and when much has come; until cancelled."""
-        while True:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Write once a second, and when much has come, while the block runs, and what is left behind it."""
+        writing = asyncio.create_task(self._write_again_and_again())
+        try:
+            yield
+        finally:
+            # Nothing is cut off: a frame that was taken and not written would be missing.
+            self._ending = True
+            self._full.set()
+            await writing
+            await self.write()
+            self._directory.close()
+
+    async def _write_again_and_again(self) -> None:
+        while not self._ending:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PERIOD):
                     await self._full.wait()
@@ -109,11 +125,6 @@ class RecordWriter:
         except OSError as error:
             self._end(recorder, str(error))
 
-    async def close(self) -> None:
-        """Write what is left."""
-        await self.write()
-        self._directory.close()
-
     def _write_frames(self, frames: Sequence[Sequence[bytes]], now: float, is_due: bool) -> None:
         for entries in frames:
             self._directory.write(entries, now)
@@ -122,7 +133,8 @@ class RecordWriter:
 
     def _end(self, recorder: Recorder, why: str) -> None:
         recorder.stop()
-        logger.warning("the recording in %s ends here, scheduling goes on: %s", self._path, why)
+        self.ended.set()
+        logger.warning("the recording in %s ends here, all else goes on: %s", self._path, why)
 
 
 async def watch_cluster(
@@ -131,8 +143,5 @@ async def watch_cluster(
     """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched."""
     reads_everything = Profile("watched", "", "", kinds=tuple(WATCHED))
     runner = Runner(writer.watched(), client, clock, random, profiles=[reads_everything])
-    writing = asyncio.create_task(writer.run())
-    try:
+    async with writer.running():
         await runner.run(stop)
-    finally:
-        writing.cancel()

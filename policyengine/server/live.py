@@ -135,9 +135,6 @@ async def live(
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)
-        if writer is not None:
-            recording = asyncio.create_task(writer.run())
-            stack.callback(recording.cancel)
         quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
@@ -153,10 +150,8 @@ async def _recording(configuration: Configuration, clock: Clock, random: Random)
     sizes = (quantity.value(given[name]) for name in ("fileSize", "kept"))
     limits = Limits(next(sizes), configuration.seconds("recording", "fileAge"), next(sizes))
     writer = RecordWriter(Path(given["directory"]), limits, clock, random)
-    try:
+    async with writer.running():
         yield writer
-    finally:
-        await writer.close()
 
 
 async def _serve_pages(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -31,14 +32,14 @@ NOW = 1_767_600_000.0
 async def lived(writer: RecordWriter, seconds: int) -> SchedulerState:
     """A scheduler to which something happens each second; what came is written each second."""
     state = SchedulerState([default_profile()])
-    core = writer.recorded(state)
-    core.handle(CacheSynced(), NOW)
-    for second in range(seconds):
-        core.handle(NodeObserved(make_node(f"n{second}").allocatable(cpu="1", pods="9").build()), NOW + second)
-        core.handle(PodObserved(make_pod(f"p{second}").req(cpu="600m").build()), NOW + second)
-        core.handle(CyclesRequested(4), NOW + second)
-        await writer.write()
-    await writer.close()
+    async with writer.running():
+        core = writer.recorded(state)
+        core.handle(CacheSynced(), NOW)
+        for second in range(seconds):
+            core.handle(NodeObserved(make_node(f"n{second}").allocatable(cpu="1", pods="9").build()), NOW + second)
+            core.handle(PodObserved(make_pod(f"p{second}").req(cpu="600m").build()), NOW + second)
+            core.handle(CyclesRequested(4), NOW + second)
+            await writer.write()
     return state
 
 
@@ -59,13 +60,13 @@ async def test_what_a_scheduler_is_told_is_written_and_read_again(tmp_path: Path
 async def test_a_core_that_verifies_its_bindings_is_played_again_as_one(tmp_path: Path) -> None:
     state = SchedulerState([default_profile()], verifies_bindings=True)
     writer = RecordWriter(tmp_path, Limits(), SystemClock(), Random(1))
-    core = writer.recorded(state)
-    core.handle(CacheSynced(), NOW)
-    core.handle(NodeObserved(make_node("n").allocatable(cpu="1", pods="9").build()), NOW)
-    core.handle(PodObserved(make_pod("p").build()), NOW)
-    core.handle(CyclesRequested(1), NOW)
-    core.handle(BindSucceeded("p"), NOW)
-    await writer.close()
+    async with writer.running():
+        core = writer.recorded(state)
+        core.handle(CacheSynced(), NOW)
+        core.handle(NodeObserved(make_node("n").allocatable(cpu="1", pods="9").build()), NOW)
+        core.handle(PodObserved(make_pod("p").build()), NOW)
+        core.handle(CyclesRequested(1), NOW)
+        core.handle(BindSucceeded("p"), NOW)
     replay = played(tmp_path)
     assert (replay.difference, replay.state.verifies_bindings) == (None, True)
 
@@ -79,6 +80,25 @@ async def test_each_file_but_the_first_begins_with_what_was_known(tmp_path: Path
     replay = played(tmp_path)
     assert (replay.difference, replay.exact) == (None, False)
     assert set(replay.state.view.pods) == {f"p{second}" for second in range(6)}
+
+
+async def test_an_end_in_the_middle_of_a_write_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = RecordingDirectory.write
+
+    def slow(self: RecordingDirectory, entries: Sequence[bytes], now: float) -> None:
+        time.sleep(0.05)  # a slow disk
+        write(self, entries, now)
+
+    monkeypatch.setattr(RecordingDirectory, "write", slow)
+    monkeypatch.setattr(record_writer, "PERIOD", 0.001)
+    writer, state = RecordWriter(tmp_path, Limits(), SystemClock(), Random(1)), SchedulerState([default_profile()])
+    async with writer.running():
+        core = writer.recorded(state)
+        for number in range(20):
+            core.handle(PodObserved(make_pod(f"p{number}").build()), NOW + number)
+            await asyncio.sleep(0.004)
+    replay = played(tmp_path)
+    assert (replay.messages, replay.difference, replay.notes) == (20, None, [])
 
 
 async def test_a_full_disk_ends_the_recording_with_one_warning_and_nothing_else(
@@ -99,7 +119,7 @@ async def test_a_full_disk_ends_the_recording_with_one_warning_and_nothing_else(
     with caplog.at_level(logging.WARNING):
         state = await lived(writer, 8)
     (warning,) = caplog.messages
-    assert warning.startswith(f"the recording in {tmp_path} ends here, scheduling goes on: ")
+    assert warning.startswith(f"the recording in {tmp_path} ends here, all else goes on: ")
     assert "No space left on device" in warning
     assert len(state.view.pods) == 8
     assert frames == 3
@@ -143,7 +163,6 @@ async def test_a_cluster_is_watched_and_nothing_is_asked_of_it(tmp_path: Path) -
             seen = set() if replay is None else {type(step.message).__name__ for step in replay.steps()}
     stop.set()
     await watching
-    await writer.close()
     replay = played(tmp_path)
     assert replay.began is not None and replay.began.watched_only
     assert not replay.exact
