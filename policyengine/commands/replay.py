@@ -39,17 +39,21 @@ def replay(recording: Path, question: tuple[str, ...], at: float | None, output:
     Exit codes: 0 everything was the same; 1 something differs; 2 the recording is damaged, or none.
     """
     _check(question)
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.recording.replay import Replay
 
     try:
-        played = Replay(recording)
+        played = Replay(recording, registry=installed_registry())
         with progress("replaying"):
-            _play(played, at)
+            played.play(at)
     except OSError as error:
         raise cannot_read(recording, error) from None
     for note in played.notes:
         click.echo(f"note: {escaped(note)}", err=True)
     if question:
+        if played.difference is not None:
+            first = next(_lines(played, played.difference))
+            click.echo(f"note: this version decides otherwise, and stops there: {first}", err=True)
         _answer(played.state, question, output)
         sys.exit(0)
     _tell(played, output)
@@ -61,11 +65,6 @@ def _check(question: tuple[str, ...]) -> None:
         return
     if question[0] not in QUESTIONS or len(question) != (2 if question[0] == "explain" else 1):
         raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
-
-
-def _play(played: Replay, at: float | None) -> None:
-    for step in played.steps(at):
-        del step
 
 
 def _answer(state: SchedulerState, question: tuple[str, ...], output: str) -> None:

@@ -46,7 +46,7 @@ class RecordingDirectory:
         self._lock = (path / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._lock.close()
             raise DirectoryInUse(f"{path} is being written by another process") from error
         self._number = max((_number(one) for one in files(path)), default=0)

@@ -27,9 +27,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from policyengine.cluster.kinds import WATCHED
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Source
-from policyengine.plugins.registry import default_profile
+from policyengine.plugins.registry import IN_TREE, default_profile
 from policyengine.policy_compiler import compile_files
 from policyengine.scheduler import messages
 from policyengine.scheduler.actions import Action
@@ -182,7 +183,9 @@ class Encoder:
 class Decoder:
     """Reads the entries of one segment, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: PluginRegistry = IN_TREE) -> None:
+        """`registry`: the plugins that policies may name."""
+        self._registry = registry
         self.policies: dict[str, RecordedPolicy] = {}
         """By hash."""
         self._profiles: dict[str, Profile] = {}
@@ -228,7 +231,8 @@ class Decoder:
         wanted, default = self.policies[policy_hash], default_profile()
         if wanted.hash == default.policy_hash:
             return default
-        made = compile_files([Source(file, text) for file, text in wanted.files.items()], wanted.params)
+        sources = [Source(file, text) for file, text in wanted.files.items()]
+        made = compile_files(sources, wanted.params, self._registry)
         found = next((one for one in made.profiles if one.name == wanted.name), None)
         if found is None:
             why = made.diagnostics[0].message if made.diagnostics else "its text was not recorded"

@@ -43,7 +43,7 @@ FRAME: Final = 4 << 20
 
 class Recorder:
     """The entries that are not written yet, and what a file has to begin with: every object as it was last seen, as
-    bytes (a pod: about half a kilobyte)."""
+    bytes (a pod: 0.7 KB)."""
 
     def __init__(
         self, began: Began, profiles: Iterable[Profile] = (), full: Callable[[], object] = lambda: None

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from policyengine import regular_file
+from policyengine.compiler.assemble import PluginRegistry
+from policyengine.plugins.registry import IN_TREE
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import (
     BEGAN,
@@ -60,9 +63,16 @@ class Difference(NamedTuple):
 class Replay:
     """One playing of a recording."""
 
-    def __init__(self, path: Path, plays: bool = True) -> None:
-        """Raises `UnusableRecording` where there is none. Without `plays` no core is told anything: the messages are
-        only read, those that were known when a file began too."""
+    def __init__(self, path: Path, plays: bool = True, registry: PluginRegistry = IN_TREE) -> None:
+        """
+        Arguments:
+            plays: without it no core is told anything: the messages are only read, those that were known when a file
+                began too.
+            registry: the plugins that policies may name.
+
+        Raises:
+            UnusableRecording: there is none.
+        """
         self.state = SchedulerState()
         """The core of the run that is played."""
         self.began: Began | None = None
@@ -77,10 +87,12 @@ class Replay:
         self.messages = 0
         """How many were played."""
         self._files = files(path)
+        if path.exists() and not path.is_dir() and not regular_file.is_file(path):
+            raise UnusableRecording(f"{path} is neither a file nor a directory")
         if not self._files:
             raise UnusableRecording(f"{path}: the directory holds no recording")
         self._plays = plays
-        self._decoder = Decoder()
+        self._decoder = Decoder(registry)
         self._played = Encoder()
         self._over = False
         self._cut: list[str] = []
@@ -120,6 +132,11 @@ class Replay:
 
         if self.began is None:
             raise UnusableRecording(f"{self._files[-1].name}: nothing in it was written whole")
+
+    def play(self, until: float | None = None) -> None:
+        """All steps, or those up to a moment. Raises as `steps`."""
+        for _ in self.steps(until):
+            pass
 
     def _lose(self, why: str) -> None:
         self.notes.append(why)

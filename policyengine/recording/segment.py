@@ -25,8 +25,9 @@ from policyengine.recording.encoding import Entry, UnreadableEntry, read_entry
 MAGIC: Final = b"policyengine recording 1\n"
 LEVEL: Final = 3
 """zstandard's own default."""
-LARGEST: Final = 1 << 28
-"""Bytes of a frame, compressed or not: a recording from a stranger takes no more memory."""
+LARGEST: Final = 1 << 26
+"""Bytes of a frame, compressed or not: a recording from a stranger takes no more memory. What is written is a sixteenth
+of it, and one entry."""
 _LENGTHS: Final = struct.Struct(">II")
 _CHECKSUM: Final = struct.Struct(">I")
 _HEADER: Final = _LENGTHS.size + _CHECKSUM.size
