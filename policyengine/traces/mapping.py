@@ -98,7 +98,7 @@ def pods_of(mapping: Said, tables: Sequence[Path]) -> Iterator[TracePod]:
             _amounts(said["requests"], row, where),
             started,
             ended,
-            _text(said["namespace"], row, where) if "namespace" in said else "default",
+            (_text(said["namespace"], row, where) if "namespace" in said else "") or "default",
             int(_number(said["priority"], row, where) or 0) if "priority" in said else 0,
             _texts(said.get("labels", {}), row, where),
             {key: text.split("|") for key, text in _texts(said.get("on", {}), row, where).items()},

@@ -71,6 +71,10 @@ def _job(line: str, number: int, found: Machine) -> Iterator[TracePod]:
     if cpus <= 0 or submitted < 0:
         return  # cancelled before it asked for anything
     members = -(-cpus // found.cpus)
+    if members > found.nodes:
+        raise TraceError(
+            f"line {number}: the job asks for {cpus} processors; {found.nodes} nodes have {found.cpus} each"
+        )
     started = float(submitted + max(0, wait)) if ran >= 0 else None
     ended = None if started is None else started + ran
     for member in range(members):

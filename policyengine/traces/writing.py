@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, 
 ELSEWHERE: Final = "node-of-the-trace"
 """Where pods ran that the trace gives no node: no node is called so. A plan takes from it how long they ran."""
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+LONGEST: Final = 100 * 366 * 86400.0
+"""Seconds."""
 _ROOM: Final = {"pods": "110"}
 
 
@@ -75,7 +77,7 @@ def write(
         count = 0
         events: list[tuple[float, int, Message]] = []
         gangs: set[str] = set()
-        for count, pod in enumerate(pods, 1):
+        for count, pod in enumerate(_named_apart(pods), 1):
             if pod.gang and pod.gang not in gangs:
                 gangs.add(pod.gang)
                 events.append((pod.at, len(events), _group(pod)))
@@ -102,9 +104,22 @@ def _node(node: TraceNode, start: float) -> Node:
     return decoded
 
 
+def _named_apart(pods: Iterable[TracePod]) -> Iterator[TracePod]:
+    """A name that comes again gets the number of its row."""
+    seen: set[tuple[str, str]] = set()
+    for number, pod in enumerate(pods, 1):
+        key = (pod.namespace, pod.name)
+        named = pod if key not in seen else replace(pod, name=f"{pod.name}-{number}")
+        seen |= {key, (named.namespace, named.name)}
+        yield named
+
+
 def _life(pod: TracePod, number: int, start: float, scheduler_name: str) -> Iterator[tuple[float, Message]]:
     name = pod.name
     labels = {**pod.labels, **({GROUP_LABEL: pod.gang} if pod.gang else {})}
+    where = f"pod `{name}`"
+    if not all(0.0 <= at <= LONGEST for at in (pod.at, pod.started or 0.0, pod.ended or 0.0)):
+        raise TraceError(f"{where}: its times are not between the start of the trace and 100 years later")
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": pod.namespace,
@@ -121,7 +136,6 @@ def _life(pod: TracePod, number: int, start: float, scheduler_name: str) -> Iter
         terms = [{"key": key, "operator": "In", "values": values} for key, values in pod.on.items()]
         required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    where = f"pod `{name}`"
     yield pod.at, PodObserved(_decoded(Pod, {"metadata": metadata, "spec": spec}, where))
     if pod.started is None:
         return

@@ -185,6 +185,31 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert "is not empty" in brought(tmp_path, "swf", str(tmp_path / "jobs.swf")).stderr
 
 
+def test_a_job_that_the_machine_cannot_hold_is_told_and_takes_no_memory() -> None:
+    line = f"1 0 0 10 {10**12} -1 -1 {10**12} -1 -1 1 1 1 1 1 -1 -1 -1"
+    with pytest.raises(TraceError, match="line 1: the job asks for 1000000000000 processors; 4 nodes have 8 each"):
+        list(swf.pods_of([line], swf.Machine(4, 8, 0.0)))
+
+
+@pytest.mark.parametrize("at", ["1e300", "-5", "1e11"])
+def test_a_time_that_cannot_be_is_told(tmp_path: Path, at: str) -> None:
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    (tmp_path / "jobs.csv").write_text(TABLE.replace("a,red,0,5", f"a,red,{at},5"))
+    done = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert "pod `a`: its times are not between" in done.stderr
+    (tmp_path / "jobs.csv").write_text(TABLE)  # mended: what the first try left is in nobody's way
+    again = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    assert again.exit_code == 0, again.stderr
+
+
+def test_a_name_that_comes_again_is_another_pod(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    (tmp_path / "jobs.csv").write_text(TABLE + TABLE.splitlines()[1] + "\n")
+    brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    assert sorted(pods(tmp_path)) == ["a", "a-3", "b"]
+
+
 @pytest.mark.parametrize("line", ["1 2 3", "a " * 18, "1e999 " * 18, "9" * 400])
 def test_a_line_that_is_no_job_is_told(line: str) -> None:
     with pytest.raises(TraceError, match="line 1: a job is 18 numbers"):
