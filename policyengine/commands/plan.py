@@ -56,6 +56,8 @@ def plan(
         raise click.UsageError("give the NEW policy, or OLD and NEW")
     if sum(one is not None for one in (cluster, recording, scenario)) > 1:
         raise click.UsageError("give one of --cluster, --recording and --scenario")
+    if fail_on is not None:
+        _check(fail_on)
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
     if recording is not None:
@@ -75,6 +77,16 @@ def plan(
     sys.exit(FAILED if fail_on is not None and _holds(fail_on, found) else 0)
 
 
+def _check(condition: str) -> None:
+    """Before anything is played. Raises `click.UsageError`."""
+    from policyengine.plan.condition import WrongCondition, check
+
+    try:
+        check(condition)
+    except WrongCondition as error:
+        raise click.UsageError(f"--fail-on {error}") from None
+
+
 def _holds(condition: str, found: Plan) -> bool:
     from policyengine.plan.condition import WrongCondition, holds
 
@@ -85,26 +97,29 @@ def _holds(condition: str, found: Plan) -> bool:
 
 
 def _of_recording(path: Path, old: Sequence[Profile] | None, new: Sequence[Profile]) -> Plan:
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.plan.comparison import Plan, compared
     from policyengine.plan.history import read
     from policyengine.plan.rerun import rerun
+    from policyengine.plugins.registry import with_default_profile
     from policyengine.trials.ledger import clock
 
     try:
         with progress("reading the recording"):
-            history = read(path)
+            history = read(path, installed_registry())
     except OSError as error:
         raise cannot_read(path, error) from None
-    served = old if old is not None else list(history.profiles.values())
-    before, after = _sides(served, new)
+    before, after = _sides(old or with_default_profile([*history.profiles.values()]), new)
     with progress("playing the old policy") as told:
         first = rerun(history, before, told)
     with progress("playing the new policy") as told:
         second = rerun(history, after, told)
-    priorities = {past.pod.metadata.uid: past.pod.spec.priority or 0 for past in history.pods}
-    comparison = compared(first, second, lambda uid: priorities.get(uid, 0))
+    comparison = compared(first, second)
     about = f"{len(history.pods):,} pods over {clock(history.end - history.start)} of recording {path.name}"
-    return Plan(about, _named(before), _named(after), comparison, notes=history.notes)
+    notes = list(history.notes)
+    if first.left_out:
+        notes.append(f"{first.left_out:,} pods stood on nodes that were never seen; they are left out")
+    return Plan(about, _named(before), _named(after), comparison, notes=notes)
 
 
 def _of_scenario(path: Path, old: Sequence[Profile] | None, new: Sequence[Profile]) -> Plan:
@@ -123,8 +138,7 @@ def _of_scenario(path: Path, old: Sequence[Profile] | None, new: Sequence[Profil
     with progress("playing the new policy") as told:
         second.run(told)
     runs = [Rerun(one.play.ledger, one.play.at) for one in (first, second)]
-    priorities = {uid: pod.spec.priority or 0 for uid, pod in first.play.trial.cluster.pods.items()}
-    comparison = compared(runs[0], runs[1], lambda uid: priorities.get(uid, 0))
+    comparison = compared(runs[0], runs[1])
     about = f"{len(first.play.ledger.pods):,} pods over {clock(first.play.at)} of scenario {path.name}"
     return Plan(about, _named(before), _named(after), comparison)
 
@@ -151,17 +165,14 @@ def _of_cluster(
         snapshot = waiting(found.objects, before, after, moment)
     with progress("filling the cluster anew"):
         first, second = (anew(found.objects, profiles, moment) for profiles in (before, after))
-    pods = [one.object for one in found.objects if one.kind == PODS.kind]
-    priorities = {pod.metadata.uid: pod.spec.priority or 0 for pod in pods}
-    comparison = compared(first, second, lambda uid: priorities.get(uid, 0))
-    about = f"{len(pods):,} pods of {found.where}, filled anew in the order of creation"
+    count = sum(one.kind == PODS.kind for one in found.objects)
+    comparison = compared(first, second)
+    about = f"{count:,} pods of {found.where}, filled anew in the order of creation"
     return Plan(about, _named(before), _named(after), comparison, snapshot, found.notes)
 
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:
     """What serves before and after: NEW takes the place of what serves its scheduler names."""
-    if not old:
-        raise UnusableInput("nothing says which policy serves today: give OLD and NEW")
     names = {profile.scheduler_name for profile in old}
     strange = [profile for profile in new if profile.scheduler_name not in names]
     if strange:

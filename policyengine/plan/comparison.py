@@ -96,9 +96,9 @@ def _plain(one: Fares) -> dict[str, Any]:
     return {"pod": one.pod, "old": one.old, "new": one.new, "why": one.why, "waited": list(one.waited)}
 
 
-def compared(old: Rerun, new: Rerun, priority: Callable[[str], int]) -> Comparison:
-    """`priority`: of the pod with this UID in the first run. Pods are told apart by their UIDs; those that were made in
-    the place of another one count in the figures alone."""
+def compared(old: Rerun, new: Rerun) -> Comparison:
+    """Pods are told apart by their UIDs; those that were made in the place of another one count in the figures
+    alone."""
     before, after = old.ledger.pods, new.ledger.pods
     both = [(before[uid], after[uid]) for uid in before if uid in after]
     placed, waiting, evicted, longer, moved = [], [], [], list[Fares](), 0
@@ -124,7 +124,7 @@ def compared(old: Rerun, new: Rerun, priority: Callable[[str], int]) -> Comparis
         longer,
         moved,
         _grouped(both, old.end, new.end, lambda pod: pod.name.partition("/")[0]),
-        _grouped(both, old.end, new.end, lambda pod: priority(pod.uid)),
+        _grouped(both, old.end, new.end, lambda pod: pod.priority),
         _refused(before.values(), after.values()),
     )
 

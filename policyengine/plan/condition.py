@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from policyengine.language.evaluate import EvaluationError, evaluate
-from policyengine.plan.measures import PERCENTILES
+from policyengine.plan.measures import PERCENTILES, measures
+from policyengine.trials.ledger import Ledger
 
 _PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
 _FIGURE: Final = re.compile(r"(?<![.\w])(?!old\b)[a-z]\w*(?:\.\w+|\[\"[^\"]*\"\])*")
@@ -36,6 +37,17 @@ def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> boo
     if not isinstance(found, bool):
         raise WrongCondition(f"`{condition}` is {found!r}, and not true or false")
     return found
+
+
+def check(condition: str) -> None:
+    """Whether it is a condition at all, before there are figures; of resources nobody knows yet which there will be.
+    Raises `WrongCondition`."""
+    none = measures(Ledger(), 0.0)
+    try:
+        holds(condition, none, none)
+    except WrongCondition as error:
+        if not any(late in str(error) for late in ("no such key", "division by zero")):
+            raise
 
 
 def _with_old(part: str) -> str:

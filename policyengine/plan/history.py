@@ -7,7 +7,9 @@ Rules:
 1. A pod that finished runs as long as it ran, from its binding on. One that was deleted goes when it went.
 2. A pod that had to go (it has the condition DisruptionTarget, or its node went) and the next one that its controller
    made within `SUCCESSION` seconds are one pod: who has to go follows from the policy.
-3. What only the run changed is no change: the node, the phase, conditions, the nominated node.
+3. What only the run changed is no change: the node, what was written with the binding, the phase, conditions, the
+   nominated node.
+4. Where a recording has several runs, what the lists of a later one do not show any more went before them.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_objects import Pod, PodStatus
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
+from policyengine.plugins.registry import IN_TREE
 from policyengine.recording.replay import Replay, Step
 from policyengine.scheduler.messages import (
-    CacheLost,
     CacheSynced,
     Message,
     NodeDeleted,
@@ -38,6 +41,8 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
 )
 
+_Key = tuple[str, str]
+"""A pod's namespace and name."""
 SUCCESSION: Final = 300.0
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -83,12 +88,13 @@ class History:
     """What of the recording could not be used."""
 
 
-def read(path: Path) -> History:
+def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
     """Raises `UnusableRecording`, `OSError`."""
-    replay = Replay(path, plays=False)
+    replay = Replay(path, plays=False, registry=registry)
     reader = _Reader()
     for step in replay.steps():
-        reader.take(step)
+        assert replay.began is not None
+        reader.take(step, replay.began.run)
     start = reader.start if reader.start is not None else replay.now
     return History(start, replay.now, reader.changes, _joined(reader), reader.profiles, replay.notes)
 
@@ -100,34 +106,33 @@ class _Reader:
         self.changes: list[tuple[float, Message]] = []
         self.pods: list[PastPod] = []
         self.profiles: dict[str, Profile] = {}
-        self.gone_nodes: dict[str, float] = {}
-        self._there: dict[tuple[str, str], PastPod] = {}
-        self._latest: dict[tuple[str, str], Pod] = {}
+        self.gone_nodes: set[str] = set()
+        self._run = ""
+        self._lists = True
+        """Whether what is told is what was there before: the lists of a run are not in yet."""
+        self._there: dict[_Key, PastPod] = {}
+        self._latest: dict[_Key, Pod] = {}
         self._nodes: dict[str, Node] = {}
-        self._lists_anew = False
+        self._unlisted_pods: set[_Key] = set()
+        self._unlisted_nodes: set[str] = set()
+        """What an earlier run knew, and the lists of this one have not shown yet."""
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Step, run: str) -> None:
         now = step.now
+        if run != self._run:
+            self._run, self._lists = run, True
+            self._unlisted_pods, self._unlisted_nodes = set(self._there), set(self._nodes)
         match step.message:
             case CacheSynced():
-                self.start = now if self.start is None else self.start
-            case CacheLost():
-                pass
+                self._synced(now)
             case PodObserved(pod) | PodRead(_, pod):
                 self._pod(pod, now)
             case PodDeleted(namespace, name, _):
                 self._gone((namespace, name), now)
             case NodeObserved(node):
-                name = node.metadata.name
-                same = replace(node, metadata=replace(node.metadata, resource_version=""))
-                if self._nodes.get(name) != same:
-                    self._nodes[name] = same
-                    self.gone_nodes.pop(name, None)
-                    self.changes.append((now, NodeObserved(node)))
+                self._node(node, now)
             case NodeDeleted(name):
-                self._nodes.pop(name, None)
-                self.gone_nodes[name] = now
-                self.changes.append((now, step.message))
+                self._node_gone(name, now)
             case ObjectObserved() | ObjectDeleted():
                 self.changes.append((now, step.message))
             case ProfileReplaced(profile):
@@ -135,20 +140,43 @@ class _Reader:
             case ProfileRemoved(scheduler_name):
                 self.profiles.pop(scheduler_name, None)
 
+    def _synced(self, now: float) -> None:
+        self.start = now if self.start is None else self.start
+        self._lists = False
+        for name in sorted(self._unlisted_nodes):  # gone while nobody recorded
+            self._node_gone(name, now)
+        for key in sorted(self._unlisted_pods):
+            self._gone(key, now)
+        self._unlisted_nodes, self._unlisted_pods = set(), set()
+
+    def _node(self, node: Node, now: float) -> None:
+        name = node.metadata.name
+        self._unlisted_nodes.discard(name)
+        same = replace(node, metadata=replace(node.metadata, resource_version=""))
+        if self._nodes.get(name) != same:
+            self._nodes[name] = same
+            self.gone_nodes.discard(name)
+            self.changes.append((now, NodeObserved(node)))
+
+    def _node_gone(self, name: str, now: float) -> None:
+        if self._nodes.pop(name, None) is not None:
+            self.gone_nodes.add(name)
+            self.changes.append((now, NodeDeleted(name)))
+
     def _pod(self, pod: Pod, now: float) -> None:
         key = (pod.metadata.namespace, pod.metadata.name)
+        self._unlisted_pods.discard(key)
         past = self._there.get(key)
         if past is not None and self._latest[key].metadata.uid != pod.metadata.uid:
             self._gone(key, now)  # a namesake took its place
             past = None
         if past is None:
-            was_there = self.start is None
-            if was_there and pod.status.phase in _ENDED:
+            if self._lists and pod.status.phase in _ENDED:
                 return
-            past = PastPod(bare(pod, keeps_node=was_there), now)
+            past = PastPod(bare(pod, keeps_node=self._lists), now)
             self.pods.append(past)
             self._there[key] = past
-        elif (now_bare := bare(pod)) != bare(self._latest[key]):
+        elif not self._is_binding(key, pod) and (now_bare := bare(pod)) != bare(self._latest[key]):
             past.edits.append((now, now_bare))
         if pod.spec.node_name and past.bound is None:
             past.bound, past.node = now, pod.spec.node_name
@@ -159,7 +187,11 @@ class _Reader:
         )
         self._latest[key] = pod
 
-    def _gone(self, key: tuple[str, str], now: float) -> None:
+    def _is_binding(self, key: _Key, pod: Pod) -> bool:
+        """What is written with the node is the run's."""
+        return bool(pod.spec.node_name) != bool(self._latest[key].spec.node_name)
+
+    def _gone(self, key: _Key, now: float) -> None:
         past = self._there.pop(key, None)
         if past is None:
             return

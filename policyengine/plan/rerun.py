@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from math import inf
 
 import msgspec
@@ -16,7 +17,7 @@ from policyengine.scheduler.messages import Message, NodeDeleted, NodeObserved
 from policyengine.trials.ledger import Ledger
 from policyengine.trials.play import Play
 from policyengine.trials.scenario import Arrival, Scenario, Template
-from policyengine.trials.templates import SimulatedPod
+from policyengine.trials.templates import SimulatedPod, uid
 
 _ONCE = Arrival(0.0, None, 1, inf)
 
@@ -27,6 +28,8 @@ class Rerun:
 
     ledger: Ledger
     end: float
+    left_out: int = 0
+    """Pods that stood on a node that was never seen."""
 
 
 def rerun(
@@ -40,7 +43,7 @@ def rerun(
     length = max(history.end - history.start, 1e-9)
     while play.step():
         progress(min(1.0, play.at / length))
-    return Rerun(play.ledger, play.at)
+    return Rerun(play.ledger, play.at, play.left_out)
 
 
 class _Past(Play):
@@ -53,6 +56,9 @@ class _Past(Play):
         self._living: dict[str, str] = {}
         """A pod's name in the history -> the UID it has now: that of the pod made in its place."""
         self._gone: set[str] = set()
+        self.left_out = 0
+        known = {past.pod.metadata.uid for past in history.pods}
+        self._uids = (number for number in count(1) if uid(number) not in known)
         for at, message in history.changes:
             self._at(at, partial(self._change, message))
         for past in history.pods:
@@ -86,7 +92,8 @@ class _Past(Play):
 
     def _past_pod(self, past: PastPod, pod: Pod) -> None:
         if pod.spec.node_name and pod.spec.node_name not in self.node_items:
-            return  # its node was never seen
+            self.left_out += 1
+            return
         has_controller = pod.metadata.controller is not None
         template = Template((), pod.metadata.uid, _ONCE, {"recreate": has_controller})
         runs = past.ran
@@ -99,15 +106,15 @@ class _Past(Play):
             super()._pod_comes(pod)
             self._living[pod.template.name] = pod.item["metadata"]["uid"]
 
-    def _edit(self, uid: str, edited: Pod) -> None:
-        now = self._living.get(uid)
+    def _edit(self, uid_: str, edited: Pod) -> None:
+        now = self._living.get(uid_)
         if now in self.pods:
             self.change_pod(now, partial(_edited, edited))
 
-    def _leave(self, uid: str) -> None:
+    def _leave(self, uid_: str) -> None:
         """Somebody deletes the pod: nobody makes it again."""
-        self._gone.add(uid)
-        now = self._living.get(uid)
+        self._gone.add(uid_)
+        now = self._living.get(uid_)
         if now in self.pods:
             pod = self.pods[now]
             self.pods[now] = replace(pod, template=replace(pod.template, given={}))

@@ -29,6 +29,7 @@ class PodRecord:
     created: float
     asks: Amounts
     gang: str = ""
+    priority: int = 0
     attempts: int = 0
     refused_by: tuple[str, ...] = ()
     """Who refused it last."""
@@ -124,7 +125,8 @@ class Ledger:
     def created(self, pod: Pod, template: str, at: float, gang: str, minimum: int) -> PodRecord:
         """A pod came."""
         asks = {name: amount for name, amount in account(pod.spec, pod.status).requests.items() if amount}
-        record = PodRecord(pod.metadata.key, pod.metadata.uid, template, at, {**asks, "pods": 1}, gang)
+        about = pod.metadata
+        record = PodRecord(about.key, about.uid, template, at, {**asks, "pods": 1}, gang, pod.spec.priority or 0)
         self.pods[record.uid] = record
         self.pending += 1
         if gang:

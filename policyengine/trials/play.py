@@ -64,7 +64,7 @@ class Play:
         self._watch: Watch = watch or (lambda at, what, details: None)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
-        self._uids = count(1)
+        self._uids: Iterator[int] = count(1)
         self._over = False
         self._started = False
         self.at = 0.0

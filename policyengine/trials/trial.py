@@ -225,7 +225,7 @@ class Trial:
                 self.evictions.append((self.now, action))
                 if self._victims_linger:
                     return self.cluster.terminate(action, self.now)
-                return self.cluster.delete(action)
+                return self.cluster.delete(action, self.now)
             case PatchObject():
                 return self.cluster.patch(action)
             case ReadPod():

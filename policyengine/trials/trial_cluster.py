@@ -134,10 +134,11 @@ class TrialCluster:
         status = _with_condition(pod, said if asked.reason else None, asked.nominated_node_name)
         return [self._put(replace(pod, status=status))]
 
-    def delete(self, asked: DeleteVictim) -> Sequence[Message]:
+    def delete(self, asked: DeleteVictim, now: float) -> Sequence[Message]:
         """The victim goes at once."""
-        was_there = self.pods.pop(asked.uid, None) is not None
-        return [VictimDeleted(asked, was_there), PodDeleted(asked.namespace, asked.name, asked.uid)]
+        answer, *shown = self.terminate(asked, now)
+        self.pods.pop(asked.uid, None)
+        return [answer, *shown, PodDeleted(asked.namespace, asked.name, asked.uid)]
 
     def terminate(self, asked: DeleteVictim, now: float) -> Sequence[Message]:
         """The victim is being deleted: it goes when its grace ends, and whoever plays the kubelet says so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.plan.condition import WrongCondition, holds
+from policyengine.plan.condition import WrongCondition, check, holds
 
 OLD = {
     "waiting": 1,
@@ -49,3 +49,14 @@ def test_what_is_no_condition_is_told_with_what_there_is(condition: str) -> None
     if condition == "waitng > 0":
         with pytest.raises(WrongCondition, match="the figures are evictions, utilisation, wait, waiting"):
             holds(condition, OLD, NEW)
+
+
+@pytest.mark.parametrize("condition", ["waitng > 0", "waiting >", "waiting", "wait > 3"])
+def test_what_is_no_condition_is_known_before_anything_is_played(condition: str) -> None:
+    with pytest.raises(WrongCondition):
+        check(condition)
+
+
+@pytest.mark.parametrize("condition", ["waiting > old", 'utilisation["example.com/gpu"] < 0.5', "evictions / pods > 1"])
+def test_a_condition_about_a_resource_that_may_come_is_one(condition: str) -> None:
+    check(condition)

@@ -13,7 +13,12 @@ from policyengine.plan.history import History, read
 from policyengine.plan.rerun import rerun
 from policyengine.policy_compiler import compile_policy
 from policyengine.recording.direct import DirectRecording
+from policyengine.recording.directory import RecordingDirectory
+from policyengine.recording.encoding import Began
+from policyengine.recording.recorder import Recorder
+from policyengine.scheduler.messages import CacheSynced, NodeDeleted, NodeObserved, PodObserved
 from policyengine.trials.simulation import Simulation
+from tests.builders import make_node, make_pod
 
 SPREAD = """policy "spread" { scheduler "s" base filters
   score "least" weight 9 = 100 * (1.0 - ratio(node.used.cpu, node.allocatable.cpu))
@@ -101,7 +106,7 @@ def test_the_same_policy_again_changes_nothing(seed: int, tmp_path: Path) -> Non
     history = recorded(world(Random(seed)), tmp_path)
     profiles = list(history.profiles.values())
     one, other = rerun(history, profiles), rerun(history, profiles)
-    found = compared(one, other, lambda uid: 0)
+    found = compared(one, other)
     assert found.old == found.new
     assert (found.moved, found.newly_placed, found.newly_waiting, found.newly_evicted, found.longer) == (
         0,
@@ -114,17 +119,66 @@ def test_the_same_policy_again_changes_nothing(seed: int, tmp_path: Path) -> Non
 
 def test_an_evicted_pod_and_what_its_controller_made_are_one(tmp_path: Path) -> None:
     scenario = {
-        "duration": "10min",
+        "duration": "20min",
         "policies": [{"text": JEALOUS}],
         "nodes": [{"name": "n", "count": 1, "allocatable": {"cpu": 2}}],
         "pods": [
-            {"name": "low", "requests": {"cpu": 2}, "recreate": True,
-             "spec": {"terminationGracePeriodSeconds": 0}},
+            {"name": "low", "requests": {"cpu": 2}, "recreate": True, "runs": "4min"},
             {"name": "high", "at": "1min", "requests": {"cpu": 2}, "priority": 9, "runs": "2min"},
         ],
-    }  # fmt: skip
+    }
     history = recorded(scenario, tmp_path)
-    assert [past.pod.metadata.name for past in history.pods] == ["low", "high", "low-r1"]
+    low, high = history.pods
+    assert (low.pod.metadata.name, high.pod.metadata.name) == ("low", "high")
+    assert (low.ran, high.ran) == (240.0, 120.0)
+    calm = rerun(history, [compile_policy(SPREAD.replace("base filters", "base none"))])
+    assert [(pod.name, pod.bound, pod.how) for pod in calm.ledger.pods.values()] == [
+        ("default/low", 0.0, "finished"),
+        ("default/high", 60.0, "finished"),
+    ]
+    again = rerun(history, list(history.profiles.values()))
+    assert [(pod.name, pod.how) for pod in again.ledger.pods.values()] == [
+        ("default/low", "preempted"),
+        ("default/high", "finished"),
+        ("default/low-r1", "finished"),
+    ]
+
+
+def test_of_several_runs_what_a_later_one_does_not_list_any_more_is_gone(tmp_path: Path) -> None:
+    for run, names in (("first", ("a", "b")), ("second", ("b", "c"))):
+        directory, recorder = RecordingDirectory(tmp_path), Recorder(Began("0", run, watched_only=True))
+        start = 1_767_600_000.0 + 100.0 * (run == "second")
+        for name in names:
+            recorder.told(start, NodeObserved(make_node(f"n-{name}").allocatable(cpu="4", pods="9").build()))
+            recorder.told(start, PodObserved(make_pod(name).node(f"n-{name}").build()))
+        recorder.told(start, CacheSynced())
+        directory.write(recorder.take(), 0.0)
+        directory.close()
+    history = read(tmp_path)
+    a, b, c = history.pods
+    assert [past.pod.metadata.name for past in (a, b, c)] == ["a", "b", "c"]
+    assert (a.came, b.deleted, c.deleted) == (history.start, None, None)
+    assert a.had_to_go  # its node went with it
+    assert c.pod.spec.node_name == "n-c"
+    assert [one.name for _, one in history.changes if isinstance(one, NodeDeleted)] == ["n-a"]
+
+
+def test_what_is_written_with_a_binding_is_no_edit_and_what_somebody_writes_later_is(tmp_path: Path) -> None:
+    recorder = Recorder(Began("0", "run", watched_only=True))
+    recorder.told(0.0, CacheSynced())
+    for at, pod in enumerate(
+        (
+            make_pod("p"),
+            make_pod("p").node("n").annotation("by", "the policy"),
+            make_pod("p").node("n").annotation("by", "the policy").label("tier", "gold"),
+        )
+    ):
+        recorder.told(float(at), PodObserved(pod.build()))
+    directory = RecordingDirectory(tmp_path)
+    directory.write(recorder.take(), 0.0)
+    directory.close()
+    (past,) = read(tmp_path).pods
+    assert [(at, pod.metadata.labels) for at, pod in past.edits] == [(2.0, {"tier": "gold"})]
 
 
 def test_the_figures_tell_who_waits_and_who_is_refused_by_whom(tmp_path: Path) -> None:
@@ -136,7 +190,7 @@ def test_the_figures_tell_who_waits_and_who_is_refused_by_whom(tmp_path: Path) -
     }
     history = recorded(scenario, tmp_path)
     old, new = (rerun(history, [compile_policy(text)]) for text in (SPREAD, PACKED))
-    found = compared(old, new, lambda uid: 0)
+    found = compared(old, new)
     assert (found.old["waiting"], found.new["waiting"]) == (0, 2)
     assert [(one.old, one.new) for one in found.newly_waiting] == [("n", "waits")] * 2
     assert found.newly_waiting[0].why.startswith("0/1 nodes are available: 1 four pods are enough")
