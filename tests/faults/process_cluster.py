@@ -177,6 +177,7 @@ class Replica:
         self._process = process
         self._spoke = asyncio.Event()
         self._listening = asyncio.ensure_future(self._listen())
+        self._listening.add_done_callback(lambda listened: self._spoke.set())
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None
@@ -186,15 +187,17 @@ class Replica:
             if "waiting for lease" in text:
                 self.identity = text.rpartition("as `")[2].partition("`")[0]
             self._spoke.set()
-        self._spoke.set()
 
     async def says(self, text: str) -> None:
-        """Wait until its log has the text."""
-        async with asyncio.timeout(PATIENT):
-            while not any(text in line for line in self.said):
-                assert self._process.returncode is None, self.timeline()
-                self._spoke.clear()
-                await self._spoke.wait()
+        """Wait until its log has the text. Fails with what it said where it ends first, or says it not."""
+        try:
+            async with asyncio.timeout(PATIENT):
+                while not any(text in line for line in self.said):
+                    assert not self._listening.done(), self.timeline()
+                    self._spoke.clear()
+                    await self._spoke.wait()
+        except TimeoutError:
+            raise AssertionError(f"`{text}` is not said within {PATIENT:g} s: {self.timeline()}") from None
 
     @property
     def runs(self) -> bool:

@@ -17,10 +17,12 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
+from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.watching.reflector import STALL_AFTER
 from tests.api_servers import the_most_real
 from tests.faults.process_cluster import (
     LEASE,
+    PATIENT,
     POLICY,
     RENEW,
     RETRY,
@@ -32,6 +34,7 @@ from tests.faults.process_cluster import (
     cluster,
     free_port,
 )
+from tests.faults.process_evidence import PATHS
 from tests.faults.world import CRD, CRDS, MAPS, MERGE, POLICIES
 from tests.faults.world import PODS as PODS_PATH
 
@@ -131,6 +134,7 @@ async def with_ghosts(at: Cluster, folder: Path) -> tuple[Replica, str]:
     await at.pods(10, "kept-")
     await at.bound(10)
     await at.server.copy()
+    copied = (await at.call("GET", f"{PATHS['Lease']}/{LeaseSettings().name}"))["spec"]["renewTime"]
     for number in range(5):
         await at.call("DELETE", f"{PODS_PATH}/kept-{number}", {"gracePeriodSeconds": 0})
     await at.pods(31, "ghost-")
@@ -138,6 +142,8 @@ async def with_ghosts(at: Cluster, folder: Path) -> tuple[Replica, str]:
     await at.call("POST", MAPS, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "busy"}})
     for number in range(300):  # what kube-apiserver itself writes when it starts must not bring the copy level
         await at.call("PATCH", f"{MAPS}/busy", {"data": {"a": str(number)}}, MERGE)
+    # A Lease that was not renewed since the copy does not go back, and shows nobody that the server did.
+    await at.bystander.until(lambda: at.bystander.lease["renewTime"] > copied, PATIENT, "the lease is renewed")
     return replica, f"http://{pages}"
 
 
