@@ -9,16 +9,18 @@ import pytest
 
 from benchmarks import sharing
 from benchmarks.sharing import NOW, PODS_PATH, Pool, Run
+from policyengine.simulator.controllers.cluster import Caller
 
 
-class Caller:
-    """Notes what is asked for."""
+class NotingCaller(Caller):
+    """Notes what is asked for, and asks nobody."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, Any]] = []
 
-    async def call(self, method: str, path: str, body: Any) -> None:
+    async def call(self, method: str, path: str, body: Any = None, *_: Any, **_named: Any) -> dict[str, Any]:
         self.calls.append((method, path, body))
+        return {}
 
 
 class Time:
@@ -48,9 +50,9 @@ def test_a_node_is_overfull_for_as_long_as_two_pods_exist_there(monkeypatch: pyt
         for _ in range(5):
             await asyncio.sleep(0)
 
-    time, caller = Time(), Caller()
+    time, caller = Time(), NotingCaller()
     monkeypatch.setattr(sharing, "time", time)
-    pool = Pool(caller)  # type: ignore[arg-type]
+    pool = Pool(caller)
     asyncio.run(scene())
     assert pool.overfull == [2.5]
     assert (pool.evicted, pool.bound, pool.since) == (1, 1, {})
