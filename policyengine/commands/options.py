@@ -104,6 +104,15 @@ def is_coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
+record_option = click.option(
+    "--record",
+    "record_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Write what the scheduler is told and does, for `policyengine replay`.",
+)
+
+
 def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[Command], Command]:
     """An option that names a file, as a `Path`."""
     return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from policyengine.commands.options import cannot_write, param_option, policy_option
+from policyengine.commands.options import cannot_write, param_option, policy_option, record_option
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -49,13 +49,7 @@ LEADING: dict[str, dict[str, Any]] = {
     show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
-@click.option(
-    "--record",
-    "record_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Write what the scheduler is told and does, for `policyengine replay`.",
-)
+@record_option
 @param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(

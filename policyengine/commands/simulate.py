@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option
+from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option, record_option
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
 from policyengine.version import __version__
@@ -47,13 +47,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @param_option
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
 @click.option("--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw load and queue.")
-@click.option(
-    "--record",
-    "record_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Write what the scheduler is told and does, for `policyengine replay`.",
-)
+@record_option
 @click.option(
     "--schema",
     is_flag=True,
