@@ -96,7 +96,12 @@ def show_quota(pages: Pages, output: str) -> None:
     if _is_json(pages, output):
         return
     rows = [
-        (one["scheduler"], _quota(one), name, *(_amount(name, one[what].get(name)) for what in _AMOUNTS))
+        (
+            one["scheduler"],
+            _quota(one),
+            name,
+            *(_amount(name, one[what].get(name, absent)) for what, absent in _AMOUNTS.items()),
+        )
         for page in pages
         for one in page["quotas"]
         for name in sorted({*one["guarantee"], *one["limit"]})
@@ -117,7 +122,8 @@ def _quota(one: Mapping[str, Any]) -> str:
     return str(one["quota"]) if one["key"] is None else f"{one['quota']} of `{one['key']}`"
 
 
-_AMOUNTS: Final = ("used", "guarantee", "borrowed", "limit")
+_AMOUNTS: Final = {"used": 0, "guarantee": None, "borrowed": None, "limit": None}
+"""Columns, and what an amount is that the page does not tell."""
 
 
 def show_rollout(pages: Pages, output: str) -> None:

@@ -46,16 +46,18 @@ def cache(state: SchedulerState) -> dict[str, Any]:
     return {"nodes": nodes, "pods": pods, "counts": {"nodes": table.n, "pods": len(state.view.pods)}}
 
 
-def queue(state: SchedulerState) -> dict[str, Any]:
+def queue(state: SchedulerState, now: float) -> dict[str, Any]:
     """Each scheduler name's counts, and where each pod that waits is, in the order of their turns.
 
     A pod is `{scheduler, place, node, position, waits, attempts, message}`: `position` from 0, null where the pod is
-    not active; `waits` in seconds since it was created; `attempts` so far; `message`: what was last said of it.
+    not active; `waits`, seconds from its creation to `now`; `attempts` so far; `message`: what was last said of it.
     """
     waiting = [pod for pod in state.view.pods.values() if pod.state is not PodState.BOUND]
-    pods = {one.pod.key: _waiting(state, one.pod, turn, one.attempts) for one, turn in islice(_queued(state), MOST)}
+    pods = {
+        one.pod.key: _waiting(state, one.pod, turn, one.attempts, now) for one, turn in islice(_queued(state), MOST)
+    }
     for pod in islice((pod for pod in waiting if pod.key not in pods), MOST - len(pods)):
-        pods[pod.key] = _waiting(state, pod, None, 0)
+        pods[pod.key] = _waiting(state, pod, None, 0, now)
     return {
         "schedulers": {one.scheduler_name: state.pending_counts(one.scheduler_name) for one in state.profiles},
         "bindings": state.bindings_under_way,
@@ -72,13 +74,13 @@ def _queued(state: SchedulerState) -> Iterator[tuple[QueuedPod, int | None]]:
         yield from ((one, None) for one in sorted(others, key=attrgetter("queued_at", "uid")))
 
 
-def _waiting(state: SchedulerState, pod: PodInfo, position: int | None, attempts: int) -> dict[str, Any]:
+def _waiting(state: SchedulerState, pod: PodInfo, position: int | None, attempts: int, now: float) -> dict[str, Any]:
     return {
         "scheduler": pod.scheduler_name,
         "place": state.place(pod.uid),
         "node": pod.node_name,
         "position": position,
-        "waits": max(0, round(state.view.now - pod.created_at)) if pod.created_at else None,
+        "waits": max(0, round(now - pod.created_at)) if pod.created_at else None,
         "attempts": attempts,
         "message": state.last_message(pod.uid),
     }

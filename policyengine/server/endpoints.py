@@ -81,7 +81,7 @@ class Endpoints:
             pages |= {
                 "/debug/cache": self._page(debug.cache),
                 "/debug/cache/compare": self._compare,
-                "/debug/queue": self._page(debug.queue),
+                "/debug/queue": self._page(lambda state: debug.queue(state, clock.now())),
                 "/debug/quota": self._page(policy_pages.quota),
                 "/debug/rollout": self._page(policy_pages.rollout),
                 "/debug/status": self._page(lambda state: policy_pages.status(state, scheduler.reloader.standings)),

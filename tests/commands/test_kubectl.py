@@ -26,6 +26,7 @@ from tests.e2e.cluster import process
 POLICY = """policy "teams" {
   scheduler "teams"
   quota "a" when pod.namespace == "default" { guarantee: {cpu: 1} limit: {cpu: 3} borrow: true }
+  quota "idle" when pod.namespace == "nobodys" { limit: {memory: 1Gi} }
   queue { fair by pod.labels[?"team"].orValue("none") }
 }
 """
@@ -128,6 +129,7 @@ def test_only_leases_of_the_namespace_that_is_named_are_looked_at(kubeconfig: Pa
 def test_quota_tells_what_is_borrowed_and_the_shares(kubeconfig: Path) -> None:
     shown = until(kubeconfig, "quota", "1500m")
     assert table(shown, "SCHEDULER")[0] == ["teams", "a", "cpu", "1500m", "1", "500m", "3"]
+    assert "teams       idle    memory     0                             1Gi" in shown
     assert "teams       red      12.5%" in shown
 
 
@@ -163,9 +165,8 @@ def test_explain_asks_the_scheduler_that_runs_of_all_that_wait_and_of_one(kubeco
     assert entries["default/big"]["place"] == "unschedulable" and entries["default/lost"]["place"] == "unserved"
     assert policyengine("explain", *flags).out == kubectl_policyengine("queue", *flags).out
     lost = policyengine("explain", "lost", *flags)
-    assert lost.out.startswith(
-        "default/lost  unserved; its schedulerName is `temas`, and this scheduler serves teams, "
-    )
+    (told,) = lost.out.splitlines()
+    assert told.startswith("default/lost  unserved; its schedulerName is `temas`, and this scheduler serves teams, ")
     big = policyengine("explain", "big", *flags)
     assert "quota a: 1500m of 3 cpu are in use, the pod asks for 2" in big.out
     assert "note: what would help is worked out with --policy, by the text of `teams`" in big.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from policyengine.kube.policies.precedence import (
@@ -102,7 +103,7 @@ def test_the_queue_tells_pods_in_the_order_of_their_turns_with_what_was_said_of_
     driver.cycle()
     driver.now += 30
     driver.see(pod("low").priority(1), pod("high").priority(9), make_pod("stranger").scheduler("another"))
-    found = plain(debug.queue(driver.state))
+    found = plain(debug.queue(driver.state, driver.now))
     assert list(found["pods"]) == ["default/high", "default/low", "default/big", "default/stranger"]
     told = {key.partition("/")[2]: (one["place"], one["position"]) for key, one in found["pods"].items()}
     assert told == {
@@ -116,11 +117,19 @@ def test_the_queue_tells_pods_in_the_order_of_their_turns_with_what_was_said_of_
     assert found["count"] == 4
 
 
+def test_a_pod_waits_on_while_nothing_happens() -> None:
+    driver = Driver()
+    driver.see(pod("big").created("2026-01-05T10:00:00Z"))
+    made = datetime(2026, 1, 5, 10, tzinfo=UTC).timestamp()
+    waits = [debug.queue(driver.state, made + after)["pods"]["default/big"]["waits"] for after in (-1, 0, 90)]
+    assert waits == [0, 0, 90]
+
+
 def test_positions_are_those_in_which_pods_of_tenants_are_popped() -> None:
     driver = driven("queue { fair by pod.namespace }")
     names = [("a", "a0"), ("a", "a1"), ("b", "b0"), ("c", "c0"), ("a", "a2")]
     driver.see(*(make_pod(name, namespace).req(cpu="1") for namespace, name in names))
-    found = debug.queue(driver.state)["pods"]
+    found = debug.queue(driver.state, driver.now)["pods"]
     told = {key: one["position"] for key, one in found.items()}
     ranks = {f"{namespace}/{name}": driver.state.queue_position(name) for namespace, name in names}
     assert told == ranks
@@ -143,12 +152,15 @@ def test_lists_are_cut(monkeypatch: Any) -> None:
     monkeypatch.setattr(debug, "MOST", 3)
     driver = Driver()
     driver.see(*(pod(f"p{number}") for number in range(5)))
-    found = debug.queue(driver.state)
+    found = debug.queue(driver.state, driver.now)
     assert (len(found["pods"]), found["count"]) == (3, 5)
 
 
 def test_a_held_pod_tells_how_far_its_gang_is_now() -> None:
     driver = driven('gang "crew" when true { key: "crew" min: 3 timeout: 60s }')
     driver.see(pod("a"), pod("b"))
-    for page in (debug.queue(driver.state)["pods"]["default/a"], debug.pod_timeline(driver.state, "default", "a")):
+    for page in (
+        debug.queue(driver.state, driver.now)["pods"]["default/a"],
+        debug.pod_timeline(driver.state, "default", "a"),
+    ):
         assert page["message"] == "gang crew: 2 of 3 members exist"

@@ -225,7 +225,8 @@ def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
         table.add_row(
             Text(f"  {line['at']}", "dim"), Text(after, "dim"), Text(line["what"], "bold"), Text(_details(line))
         )
-    console.print(table)
+    if timeline["story"]:
+        console.print(table)
 
 
 def _headline(timeline: Mapping[str, Any]) -> Text:
