@@ -85,3 +85,11 @@ def test_a_condition_that_is_too_deep_costs_its_member_and_no_more() -> None:
         ("PE0401", f"the expression is more than {MAX_DEPTH} levels deep"),
         ("PE1001", "nothing is called `nothing`"),
     ]
+
+
+def test_a_mistake_on_every_level_is_looked_at_once_a_level() -> None:
+    words = "pod.name"
+    for at in range(MAX_DEPTH // 2 - 2):
+        words = f"string({words} == w{at})"
+    assert len(found(f"let x = {words}")) == MAX_DEPTH // 2 - 2
+    assert [one.code for one in found(f"let x = pod.nothing{'.spec' * (MAX_DEPTH - 4)}")] == ["PE1002"]

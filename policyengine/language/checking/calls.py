@@ -21,7 +21,7 @@ from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import library_of, not_in_library
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
-from policyengine.language.checking.overloads import overload_for
+from policyengine.language.checking.overloads import EQUALITIES, overload_for
 from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.moments import zone
@@ -31,7 +31,7 @@ from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import METHODS
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, STRING, Kind, Reach, Shape, Type
+from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, STRING, Kind, Reach, Shape, Type, list_of
 from policyengine.language.values import EvaluationError
 
 _SHOWN_SIGNATURES = 4
@@ -113,8 +113,10 @@ def resolve(
     context: Context, function: Function, args: Sequence[syntax.Expr], span: Span, expected: Type | None
 ) -> ir.Expr:
     """The call of the overload that fits: first by arguments that have a type, then by what literals may become."""
-    looked_up = expected if function.name == "orValue" and args and isinstance(args[0], syntax.Index) else None
-    typed = [None if is_flexible(arg) else context.check(arg, looked_up) for arg in args]
+    typed = list[ir.Expr | None]()
+    for arg in args:
+        meant = _meant(function, arg, typed, expected)
+        typed.append(None if is_flexible(arg) else context.check(arg, meant))
     wrong = is_error(*(arg for arg in typed if arg is not None))
     best = None if wrong else overload_for(function, args, typed, expected)
     wanted = best.types if best is not None else (None,) * len(args)
@@ -140,6 +142,19 @@ def resolve(
             return context.failed(WRONG_LITERAL, str(error), span)
     call = ir.Call(type=result, span=span, **extent(*done), function=function.name, args=tuple(done))
     return check_cost(context, call) if function.name == "@in" else call
+
+
+def _meant(
+    function: Function, arg: syntax.Expr, before: Sequence[ir.Expr | None], expected: Type | None
+) -> Type | None:
+    """What an argument is, that no literal decides: a value looked up in a map's literal, a word beside text."""
+    if not before:
+        return expected if function.name == "orValue" and isinstance(arg, syntax.Index) else None
+    if function.name not in EQUALITIES or before[0] is None or before[0].type != STRING:
+        return None
+    if isinstance(arg, syntax.ListLiteral):
+        return list_of(STRING)
+    return STRING if isinstance(arg, syntax.Name) else None
 
 
 # --- what is wrong ---------------------------------------------------------------------------------------

@@ -13,16 +13,11 @@ from policyengine.language.checking.calls import check_call, resolve
 from policyengine.language.checking.check_codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.field_access import (
-    check_has,
-    check_index,
-    check_name,
-    check_select,
-)
+from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select
 from policyengine.language.checking.foreign_words import NO_NULL
 from policyengine.language.checking.literal_types import converted, empty, is_bare, is_flexible, is_number
 from policyengine.language.checking.macros import check_macro, is_macro
-from policyengine.language.checking.missing_quotes import check_compared_word, check_keys, check_split_key
+from policyengine.language.checking.missing_quotes import check_keys, check_split_key
 from policyengine.language.checking.report import error_at, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
@@ -50,14 +45,12 @@ def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.E
             return _logic(context, expr, op)
         case syntax.Binary(op="/") if (key := check_split_key(context, expr)) is not None:
             return key
-        case syntax.Binary(op="==" | "!=" | "in") if (text := check_compared_word(context, expr)) is not None:
-            return text
         case syntax.Binary():
             function = FUNCTIONS["@in" if expr.op == "in" else f"_{expr.op}_"]
             passed_on = expected if expr.op in "+-*/" else None
             return resolve(context, function, (expr.left, expr.right), expr.span, passed_on)
         case syntax.Name():
-            return check_name(context, expr)
+            return check_name(context, expr, expected)
         case syntax.Select():
             return check_select(context, expr)
         case syntax.Index():

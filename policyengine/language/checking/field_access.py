@@ -39,8 +39,8 @@ _PARTS = ("metadata", "spec", "status")
 _OWN_FIELDS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "storage", "storage": "storage"}
 
 
-def check_name(context: Context, node: syntax.Name) -> ir.Expr:
-    """A variable, let, param or root of the schema."""
+def check_name(context: Context, node: syntax.Name, expected: Type | None = None) -> ir.Expr:
+    """A variable, let, param or root of the schema. `expected`: STRING where a word was probably meant as text."""
     name, span = node.name, node.span
     if not node.absolute and name in context.locals:
         return replace(context.locals[name], span=span)
@@ -53,19 +53,22 @@ def check_name(context: Context, node: syntax.Name) -> ir.Expr:
         return field_at((name,), span)
     if name in context.names.visible:
         return error_at(span)  # a param or let that was reported
-    return _no_name(context, name, span)
+    return _no_name(context, name, span, expected)
 
 
-def _no_name(context: Context, name: str, span: Span) -> ir.Expr:
+def _no_name(context: Context, name: str, span: Span, expected: Type | None) -> ir.Expr:
     if name in foreign_words.NULLS:
         return context.failed(NOT_IN_POLICIES, foreign_words.NO_NULL, span)
     message, meant = f"nothing is called `{name}`", foreign_words.NAMES.get(name)
     if meant is not None:
         return context.failed(UNKNOWN_NAME, f"{message}; write `{meant}`", span, replacing(span, meant))
+    text = f'; text stands in quotes: `"{name}"`'
+    if expected == STRING:
+        return context.failed(UNKNOWN_NAME, message + text, span, replacing(span, f'"{name}"'))
     known = chain(ROOTS, context.names.visible, context.locals)
     fields = [f"`{root}.{name}`" for root in ("node", "pod") if attribute((root, name)) is not None]
-    text = f"; write {' or '.join(fields)}" if fields else f'; text stands in quotes: `"{name}"`'
-    return context.report.unknown(UNKNOWN_NAME, message, span, name, known, otherwise=text)
+    hint = f"; write {' or '.join(fields)}" if fields else text
+    return context.report.unknown(UNKNOWN_NAME, message, span, name, known, otherwise=hint)
 
 
 def _named(context: Context, name: str, span: Span) -> ir.Expr | None:
@@ -105,11 +108,15 @@ def check_select(context: Context, node: syntax.Select) -> ir.Expr:
         found = _named(context, f"{library}.{node.field}", node.span)
         return found or not_in_library(context, library, node.field, node.field_span)
     part = node.operand
-    if isinstance(part, syntax.Select) and part.field in _PARTS:
-        operand = aliased(context, context.check(part.operand))
-        if not is_error(operand) and not _has(operand.type, part.field):
-            return _in_manifest(context, node, part, operand.type)
-    operand = aliased(context, context.check(node.operand))
+    if isinstance(part, syntax.Select) and part.field in _PARTS and library_of(context, part.operand) is None:
+        whole = aliased(context, context.check(part.operand))
+        if is_error(whole):
+            return error_at(node.span)
+        if not _has(whole.type, part.field):
+            return _in_manifest(context, node, part, whole.type)
+        operand = aliased(context, _select(context, part, whole))
+    else:
+        operand = aliased(context, context.check(node.operand))
     return error_at(node.span) if is_error(operand) else _select(context, node, operand)
 
 

@@ -1,19 +1,16 @@
-"""Text and keys that lack their quotes: `pod.namespace == prod`, `{nvidia.com/gpu: 8}`."""
+"""Keys that lack their quotes: `node.labels.kubernetes.io/arch`, `{nvidia.com/gpu: 8}`."""
 
 from __future__ import annotations
-
-from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import UNKNOWN_FIELD, UNKNOWN_NAME
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import shown_path
-from policyengine.language.checking.foreign_words import NAMES, NULLS, key_text, split_key
+from policyengine.language.checking.foreign_words import key_text, split_key
 from policyengine.language.checking.report import error_at, replacing, safely_replacing
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
-from policyengine.language.types import STRING
 
 
 def check_split_key(context: Context, node: syntax.Binary) -> ir.Expr | None:
@@ -27,21 +24,6 @@ def check_split_key(context: Context, node: syntax.Binary) -> ir.Expr | None:
     message = f'a key with `.` or `/` stands in quotes: `{shown_path(operand)}[?"{key}"].orValue(…)`'
     fix = replacing(Span(start, node.span.end), f'[?"{key}"]')
     return context.failed(UNKNOWN_FIELD, message, node.span, fix)
-
-
-def check_compared_word(context: Context, node: syntax.Binary) -> ir.Expr | None:
-    """Reports a word that means nothing and is compared with text, or stands in a list of it; None without one."""
-    right = node.right
-    places = [item.value for item in right.items] if isinstance(right, syntax.ListLiteral) else [right]
-    words = (one for one in places if isinstance(one, syntax.Name) and _is_unknown(context, one.name))
-    word = next((one for one in words if one.name not in NAMES and one.name not in NULLS), None)
-    if word is None or not isinstance(node.left, syntax.Select | syntax.Index | syntax.Call):
-        return None
-    if replace(context, report=context.report.apart()).check(node.left).type != STRING:
-        return None
-    instead = f'"{word.name}"'
-    message = f"nothing is called `{word.name}`; text stands in quotes: `{instead}`"
-    return context.failed(UNKNOWN_NAME, message, word.span, replacing(word.span, instead))
 
 
 def check_keys(context: Context, node: syntax.MapLiteral) -> ir.Expr | None:

@@ -16,7 +16,8 @@ from policyengine.language.functions import Function, Overload
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.types import INT, Type, holds_object
 
-_NOT_COMPARED = frozenset({"_==_", "_!=_", "@in"})
+EQUALITIES = frozenset({"_==_", "_!=_", "@in"})
+"""Whether values are the same: objects are not compared."""
 
 
 class Choice(NamedTuple):
@@ -39,7 +40,7 @@ def overload_for(
     """The overload for these arguments, `typed` where they have a type of their own: the one that bends literals
     least, the first of several; None where none takes them."""
     known = tuple(written if checked is None else checked.type for written, checked in zip(args, typed, strict=True))
-    if function.name in _NOT_COMPARED and any(isinstance(arg, Type) and holds_object(arg) for arg in known):
+    if function.name in EQUALITIES and any(isinstance(arg, Type) and holds_object(arg) for arg in known):
         return None
     bending = _may_bend(function, known)
     choices = [
