@@ -54,7 +54,7 @@ def replay(recording: Path, question: tuple[str, ...], at: float | None, output:
         if played.difference is not None:
             first = next(_lines(played, played.difference))
             click.echo(f"note: this version decides otherwise, and stops there: {first}", err=True)
-        _answer(played.state, question, output)
+        _answer(played.state, played.now, question, output)
         sys.exit(0)
     _tell(played, output)
     sys.exit(DIFFERS if played.difference else UNUSABLE if played.notes and not played.cut_only else 0)
@@ -67,13 +67,13 @@ def _check(question: tuple[str, ...]) -> None:
         raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
 
 
-def _answer(state: SchedulerState, question: tuple[str, ...], output: str) -> None:
+def _answer(state: SchedulerState, now: float, question: tuple[str, ...], output: str) -> None:
     from policyengine.commands.kubectl_tables import show_queue, show_quota, show_rollout
     from policyengine.server import debug, policy_pages
 
     match question[0]:
         case "queue":
-            show_queue([debug.queue(state)], None, output)
+            show_queue([debug.queue(state, now)], None, output)
         case "quota":
             show_quota([policy_pages.quota(state)], output)
         case "rollout":

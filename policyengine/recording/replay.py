@@ -152,7 +152,7 @@ class Replay:
                 self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
             elif (message := self._decoder.message(entry)) is not None:
                 if isinstance(entry.now, float) and entry.now > until:
-                    self._over = True
+                    self.now, self._over = max(self.now, until), True
                 elif entry.now != KNOWN:
                     yield self._tell(entry, message)
                 elif not self._goes_on and self._plays:
