@@ -129,7 +129,7 @@ def test_only_leases_of_the_namespace_that_is_named_are_looked_at(kubeconfig: Pa
 def test_quota_tells_what_is_borrowed_and_the_shares(kubeconfig: Path) -> None:
     shown = until(kubeconfig, "quota", "1500m")
     assert table(shown, "SCHEDULER")[0] == ["teams", "a", "cpu", "1500m", "1", "500m", "3"]
-    assert "teams       idle    memory     0                             1Gi" in shown
+    assert table(shown, "SCHEDULER")[1] == ["teams", "idle", "memory", "0", "", "", "1Gi"]
     assert "teams       red      12.5%" in shown
 
 
