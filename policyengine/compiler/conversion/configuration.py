@@ -143,12 +143,23 @@ _DEFAULTS = {"percentageOfNodesToScore": 0, "parallelism": 16}
 """What needs no word."""
 _INSTEAD = {
     "Coscheduling": "write a `gang` rule",
-    "GangScheduling": "write a `gang` rule",
     "CapacityScheduling": "write `quota` rules",
     "QOSSort": "write `queue { order by pod.priority desc, pod.qos desc }`",
     "NodeResourcesAllocatable": "write a `score` rule over `node.allocatable`",
 }
 """Plugins of kubernetes-sigs/scheduler-plugins -> what takes their place."""
+_OF_POD_GROUPS = frozenset({"GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"})
+"""What kube-scheduler 1.36 has by the feature gates GangScheduling and TopologyAwareWorkloadScheduling."""
+_POD_GROUP_RULES = """let group = pod.podGroup.orValue("")
+gang "pod-group" when group != "" {
+  key: pod.namespace + "/" + group
+  min: podGroup.?minMember.orValue(1)
+  timeout: 5min
+}
+filter "pod-group-exists" when group != "" {
+  require podGroup.hasValue() else "PodGroup {pod.namespace}/{group} not found"
+}"""
+"""What stands for them; how long a part of a group may hold room is theirs (plugins/gangscheduling, v1.36)."""
 
 _EVEN = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 DEFAULT_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -198,8 +209,11 @@ def _profile(given: Mapping[str, Any], path: str, registry: PluginRegistry) -> W
     }
     multi = _merged(registry, sets["multiPoint"])
     enabled = {point: _at_point(point, multi, sets[point], registry) for point in POINTS}
-    for name in {**multi, **{name: None for plugins in enabled.values() for name in plugins}}:
-        if name not in registry and name != "DefaultBinder":
+    used = {**multi, **{name: None for plugins in enabled.values() for name in plugins}}
+    if not _OF_POD_GROUPS.isdisjoint(used):
+        wanted.rules.append(_POD_GROUP_RULES)
+    for name in used:
+        if name not in registry and name not in ("DefaultBinder", *_OF_POD_GROUPS):
             instead = _INSTEAD.get(name)
             wanted.notes.append(f"`{name}` is no plugin of kube-scheduler's own" + (f": {instead}" if instead else ""))
     if "DefaultBinder" not in enabled["bind"]:

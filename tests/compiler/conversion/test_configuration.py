@@ -129,6 +129,16 @@ def test_arguments_are_carried_over_and_defaults_are_not() -> None:
     assert wanted.plugins["InterPodAffinity"].arguments == {}
 
 
+@pytest.mark.parametrize(("point", "name"), [("multiPoint", "GangScheduling"), ("score", "PodGroupPodsCount")])
+def test_what_the_gates_of_pod_groups_add_becomes_a_gang_rule(point: str, name: str) -> None:
+    [wanted] = read_configuration(configuration(plugins={point: {"enabled": [{"name": name}]}}), IN_TREE)
+    text = policy_text(wanted, IN_TREE)
+    assert "// note" not in text
+    profile = compile_policy(text)
+    assert [gang.name for gang in profile.gangs] == ["pod-group"]
+    assert filters(profile)[-1] == "pod-group-exists"
+
+
 def test_what_has_no_equivalent_is_noted() -> None:
     value = configuration(plugins={"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}, percentageOfNodesToScore=30)
     [wanted] = read_configuration(value | {"extenders": [{"urlPrefix": "http://x"}]}, IN_TREE)
