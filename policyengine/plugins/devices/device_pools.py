@@ -93,6 +93,11 @@ class Pool:
     devices: tuple[SliceDevice, ...] = ()
     """All devices that draw on the counters, the node's or not."""
 
+    @property
+    def may_lose_counters(self) -> bool:
+        """Whether a device draws on them that is shared or tainted."""
+        return any(one.device.allow_multiple_allocations or one.device.taints for one in self.devices if one.draws)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reached:

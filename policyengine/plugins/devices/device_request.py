@@ -173,17 +173,20 @@ def _problem(wanted: Wanted) -> str | None:
 class Constraint:
     """What devices of some requests must have in common (`matchAttribute`) or must not (`distinctAttribute`).
 
-    Monotonic: a device that cannot be added now cannot be added after others. A device without the attribute never can.
+    A device without the attribute is never allowed. `distinctAttribute` compares with the device chosen last for each
+    request, and with none where that one was given up (constraint.go, v1.36).
     """
 
-    __slots__ = ("_attribute", "_chosen", "_distinct", "_requests")
+    __slots__ = ("_attribute", "_count", "_last", "_requests", "forgets")
 
     def __init__(self, attribute: str, requests: frozenset[str], distinct: bool) -> None:
         """`attribute`: fully qualified. `requests`: names, `request/alternative` included; none means all requests."""
         self._attribute = attribute
         self._requests = requests
-        self._distinct = distinct
-        self._chosen: list[DeviceAttribute] = []
+        self._count = 0
+        self._last: dict[str, DeviceAttribute] = {}
+        self.forgets = distinct
+        """Whether what is allowed depends on what was tried before, too."""
 
     def allows(self, wanted: Wanted, device: SliceDevice) -> bool:
         """Whether the device may be added for a request."""
@@ -192,20 +195,25 @@ class Constraint:
         attribute = device.attribute(self._attribute)
         if attribute is None or attribute == DeviceAttribute():  # no value, or one of an unknown type
             return False
-        if self._distinct:
-            return attribute not in self._chosen
-        return not self._chosen or self._chosen[0] == attribute
+        return not self._count or (attribute in self._last.values()) != self.forgets
 
     def add(self, wanted: Wanted, device: SliceDevice) -> None:
         """The device, which is allowed, was chosen."""
         attribute = device.attribute(self._attribute)
         if attribute is not None and self._concerns(wanted):
-            self._chosen.append(attribute)
+            self._count += 1
+            self._last[wanted.request if self.forgets else ""] = attribute
 
     def remove(self, wanted: Wanted) -> None:
         """The device chosen last was given up."""
         if self._concerns(wanted):
-            self._chosen.pop()
+            self._count -= 1
+            self.forget(wanted)
+
+    def forget(self, wanted: Wanted) -> None:
+        """The device chosen last for the request is compared with no more."""
+        if self.forgets and self._concerns(wanted):
+            self._last.pop(wanted.request, None)
 
     def _concerns(self, wanted: Wanted) -> bool:
         return not self._requests or wanted.request in self._requests or wanted.name in self._requests

@@ -3,7 +3,11 @@
 Claim after claim, request after request, alternative after alternative, device after device; whatever fails is
 undone and the next is tried (kube-scheduler's structured allocator, v1.36). Devices of one request are chosen in
 ascending order, since their order does not matter. A request that cannot be completed with the devices still open
-to it is given up at once: constraints are monotonic, so nothing is missed.
+to it is given up at once, where nothing is missed by that.
+
+Not everything is undone, as v1.36 has it (allocator_incubating.go, `allocateDevice`): counters stay drawn for a share
+that is given up, and for a device that passes their check and is then refused for a taint or a constraint. So a
+search may miss a solution, and which one it finds depends on every step: no step is left out then.
 
 How long a search may last is counted in looks at devices, from the first dead end on: no clock decides.
 """
@@ -123,6 +127,10 @@ class Search:
         self._least = self._least_wanted(next((pool for pool in pools if pool.incomplete or pool.invalid), None))
         """Per claim, for each of its requests: the fewest devices that it and those after it can be given."""
         self._constraints: list[list[Constraint]] = [one.constraints(self._read) for one in claims]
+        each = [constraint for of in self._constraints for constraint in of]
+        lossy = any(pool.counters and (each or pool.may_lose_counters) for pool in pools)
+        self._every_step = lossy or any(constraint.forgets for constraint in each)
+        """Whether it matters what was tried before."""
 
     def run(self) -> bool:
         """Whether there is a solution.
@@ -177,7 +185,7 @@ class Search:
     def _next(self, place: _Place, wanted: Wanted, missing: int) -> Iterator[tuple[int, Open]]:
         """Which devices to try next. Of several that are missing the last ones cannot be the first."""
         usable = self._usable(place, wanted)
-        ahead = deque(islice(usable, missing - 1))
+        ahead = deque(islice(usable, 0 if self._every_step else missing - 1))
         for one in usable:
             ahead.append(one)
             yield ahead.popleft()
@@ -238,14 +246,27 @@ class Search:
         return self._taken.is_held(one.device.id) or bool(self._choosing.get(one.device.id))
 
     def _is_allowed(self, claim: int, wanted: Wanted, one: Open, must: bool = False) -> bool:
-        device = one.device
-        if not wanted.tolerates(device) or not self._has_room(wanted, one) or not self._has_counters(one):
+        device, constraints = one.device, self._constraints[claim]
+        if not (must or self._has_room(wanted, one)) or not self._has_counters(one):
             return False
-        allowed = all(c.allows(wanted, device) for c in self._constraints[claim])
-        if must and not allowed:
-            what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
-            raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
-        return allowed
+        if not wanted.tolerates(device):
+            self._draw(one)
+            return False
+        for at, constraint in enumerate(constraints):
+            if not constraint.allows(wanted, device):
+                if must:
+                    what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
+                    raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
+                for earlier in constraints[:at]:
+                    earlier.forget(wanted)
+                self._draw(one)
+                return False
+        if not must or self._has_room(wanted, one):
+            return True
+        for constraint in constraints:
+            constraint.add(wanted, device)
+        self._draw(one)
+        return False
 
     def _has_room(self, wanted: Wanted, one: Open) -> bool:
         consumed = wanted.consumes(one.device)
@@ -281,14 +302,12 @@ class Search:
 
     def _take(self, claim: int, wanted: Wanted, one: Open) -> None:
         device = one.device
-        draws = bool(device.draws) and not self._is_shared(one)
+        self._draw(one)
         consumed = wanted.consumes(device) or NOTHING
         if device.device.allow_multiple_allocations:
             self._consuming.setdefault(device.id, []).append(consumed)
         else:
             self._choosing.setdefault(device.id, []).append(claim)
-        if draws:
-            self._draw(one, 1)
         for constraint in self._constraints[claim]:
             constraint.add(wanted, device)
         self.given[claim].append(Given(wanted, one, consumed))
@@ -300,12 +319,14 @@ class Search:
             constraint.remove(wanted)
         if device.device.allow_multiple_allocations:
             self._consuming[device.id].pop()
-        else:
-            self._choosing[device.id].pop()
-        if device.draws and not self._is_shared(one):
-            self._draw(one, -1)
+            return
+        self._choosing[device.id].pop()
+        for key, amount in device.draws.items():
+            self._drawn[one.pool.id][key] -= amount
 
-    def _draw(self, one: Open, sign: int) -> None:
-        used = self._drawn.setdefault(one.pool.id, {})
-        for key, amount in one.device.draws.items():
-            used[key] = used.get(key, 0) + sign * amount
+    def _draw(self, one: Open) -> None:
+        """Its first share, or the device itself, takes its part of the counters."""
+        if one.device.draws and not self._is_shared(one):
+            used = self._drawn.setdefault(one.pool.id, {})
+            for key, amount in one.device.draws.items():
+                used[key] = used.get(key, 0) + amount

@@ -1,5 +1,8 @@
 """What a claim is given, found by trying everything: written from the API's words, on plain objects, slow.
 
+Like kube-scheduler 1.36 it does not undo everything: counters stay drawn for a share that it gives up, and for a device
+that is refused for a taint after them.
+
 Shares no code with the plugin. Amounts are whole numbers here, attributes whole numbers too, and a selector is a pair
 of an attribute and the value that it must have.
 """
@@ -8,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 Json = dict[str, Any]
@@ -38,9 +40,12 @@ class NaiveNode:
     """(pool, device)"""
     shares: list[tuple[str, str, dict[str, int]]] = field(default_factory=list)
     """(pool, device, what is consumed)"""
+    lost: list[tuple[str, Json]] = field(default_factory=list)
+    """(pool, what stays drawn of its counters) of the search."""
 
     def first(self, claims: list[list[Json]]) -> list[list[tuple[str, str, str]]] | None:
         """Per claim (request, pool, device) of the first allocation in the order of the search; None without one."""
+        self.lost.clear()
         for found in self._rest([(number, request) for number, claim in enumerate(claims) for request in claim], []):
             return [
                 [(one.request, one.pool["name"], one.device["name"]) for one in found if one.claim == number]
@@ -54,27 +59,30 @@ class NaiveNode:
             return
         (claim, request), *later = requests
         for name, way in ways(request):
-            for some in self._choices(claim, name, way, chosen):
-                together = [*chosen, *some]
-                if sum(one.claim == claim for one in together) <= MOST:
-                    yield from self._rest(later, together)
+            places = [(pool, device) for pool in self._ordered() for device in pool["devices"] if selected(device, way)]
+            if way.get("allocationMode") == "All":
+                places = [(pool, device) for pool, device in places if self._has_capacity(pool, device, way, [])]
+                way = way | {"count": len(places)}
+            if places:
+                yield from self._picked(claim, name, way, places, chosen, later)
 
-    def _choices(self, claim: int, name: str, way: Json, chosen: list[Chosen]) -> Iterator[list[Chosen]]:
-        places = [(pool, device) for pool in self._ordered() for device in pool["devices"] if selected(device, way)]
-        if way.get("allocationMode") == "All":
-            places = [(pool, device) for pool, device in places if self._has_capacity(pool, device, way, [])]
-            sets: Iterator[Any] = iter([places] if places else [])
-        else:
-            sets = combinations(places, way.get("count", 1))
-        for some in sets:
-            found: list[Chosen] = []
-            for pool, device in some:
-                if not self._can_take(claim, pool, device, way, [*chosen, *found]):
-                    break
-                admin = bool(way.get("adminAccess"))
-                found.append(Chosen(claim, name, pool, device, admin, consumed(device, way)))
-            else:
-                yield found
+    def _picked(
+        self, claim: int, name: str, way: Json, places: list[Any], chosen: list[Chosen], later: list[tuple[int, Json]]
+    ) -> Iterator[list[Chosen]]:
+        """The devices of one request, one after the other, each behind the one before."""
+        here = [one for one in chosen if (one.claim, one.request) == (claim, name)]
+        if len(here) == way.get("count", 1):
+            if sum(one.claim == claim for one in chosen) <= MOST:
+                yield from self._rest(later, chosen)
+            return
+        for at, (pool, device) in enumerate(places):
+            if self._can_take(claim, pool, device, way, chosen):
+                one = Chosen(claim, name, pool, device, bool(way.get("adminAccess")), consumed(device, way))
+                yield from self._picked(claim, name, way, places[at + 1 :], [*chosen, one], later)
+                if device.get("shared"):
+                    self._lose(pool, device, chosen)
+            if way.get("allocationMode") == "All":
+                return
 
     def _ordered(self) -> list[Json]:
         return sorted(
@@ -88,9 +96,18 @@ class NaiveNode:
                 return False
         elif (pool["name"], device["name"]) in self.held or (here and not device.get("shared")):
             return False
-        if any(effect != "None" for effect in device.get("taints", ())) and not way.get("tolerates"):
+        if not self._has_capacity(pool, device, way, here) or not self._has_counters(pool, device, chosen):
             return False
-        return self._has_capacity(pool, device, way, here) and self._has_counters(pool, device, chosen)
+        if any(effect != "None" for effect in device.get("taints", ())) and not way.get("tolerates"):
+            self._lose(pool, device, chosen)
+            return False
+        return True
+
+    def _lose(self, pool: Json, device: Json, chosen: list[Chosen]) -> None:
+        shares = [(where, name) for where, name, _ in self.shares]
+        shares += [(one.pool["name"], one.device["name"]) for one in chosen if one.device.get("shared")]
+        if (pool["name"], device["name"]) not in shares:
+            self.lost.append((pool["name"], device.get("draws", {})))
 
     def _has_capacity(self, pool: Json, device: Json, way: Json, here: list[Chosen]) -> bool:
         asked: dict[str, int] = way.get("capacity", {})
@@ -121,8 +138,9 @@ class NaiveNode:
             if one.get("shared"):
                 sharing.add(one["name"])
         draws = {one["name"]: one.get("draws", {}) for one in pool["devices"]}
+        lost = [drawn for where, drawn in self.lost if where == pool["name"]]
         return all(
-            sum(draws[name].get(counter, 0) for name in drawing) <= amount
+            sum(drawn.get(counter, 0) for drawn in [*lost, *(draws[name] for name in drawing)]) <= amount
             for counter, amount in pool["counters"].items()
         )
 

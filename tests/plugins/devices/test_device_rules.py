@@ -178,7 +178,7 @@ PAIRS = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("
         ({"matchAttribute": "gpu.example/numa"}, 3, None),
         ({"matchAttribute": "gpu.example/numa", "requests": ["other"]}, 3, ["a", "b", "c"]),
         ({"distinctAttribute": "gpu.example/numa"}, 2, ["a", "b"]),
-        ({"distinctAttribute": "gpu.example/numa"}, 3, None),
+        ({"distinctAttribute": "gpu.example/numa"}, 3, ["a", "b", "c"]),  # as in v1.36 c is compared with b only
         ({"matchAttribute": "gpu.example/absent"}, 1, None),
         ({"matchAttribute": "other.example/numa"}, 1, None),
     ],
@@ -188,6 +188,14 @@ def test_a_constraint_ties_devices(constraint: Any, count: int, given: list[str]
     assert ("n0" in world.fits()) == (given is not None)
     if given is not None:
         assert world.reserve() == [[("r", name) for name in given]]
+
+
+def test_as_in_kube_scheduler_a_device_that_is_refused_for_a_constraint_keeps_its_counters_drawn() -> None:
+    constraint = {"requests": ["y"], "matchAttribute": "gpu.example/numa"}
+    slices = {**partition("b", "4Gi"), "attributes": {"numa": {"int": 0}}}, partition("a", "4Gi")
+    wanted = claim(exactly("x"), exactly("y"), constraints=[constraint])
+    assert World(*partitioned(*slices), wanted).fits() == []  # b for x, a for y, and a for x: a is drawn twice
+    assert World(*partitioned(*slices, total="12Gi"), wanted).reserve() == [[("x", "a"), ("y", "b")]]
 
 
 def test_a_constraint_reaches_over_requests() -> None:

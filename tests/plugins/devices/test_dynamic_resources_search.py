@@ -72,7 +72,8 @@ def claims(draw: st.DrawFn, name: str) -> ResourceClaim:
             requests.append(exactly(f"r{place}", **draw(ways())))
         else:
             requests.append(first_of(*draw(st.lists(ways(), min_size=1, max_size=2)), name=f"r{place}"))
-    kinds = st.sampled_from(("matchAttribute", "distinctAttribute"))
+    counts = {one.get("count") for way in requests for one in way.get("firstAvailable", [way.get("exactly")])}
+    kinds = st.sampled_from(("matchAttribute", "distinctAttribute")[: 2 if counts == {1} else 1])
     constraints = [{draw(kinds): "gpu.example/numa"}] if draw(st.booleans()) else []
     if constraints and draw(st.booleans()):
         constraints[0]["requests"] = [requests[0]["name"]]
