@@ -35,7 +35,7 @@ def demo() -> None:
     from policyengine.commands.policies import load_profiles
     from policyengine.kube.config import process
 
-    profiles = load_profiles([found("demo.policy", POLICY)])
+    profiles = load_profiles([found("../policies/riya.policy", POLICY)])
     pods, events = process.run(_run(profiles))
     _show(pods, events)
 

@@ -123,3 +123,22 @@ def test_a_config_map_becomes_a_scheduling_policy_that_means_the_same(tmp_path: 
     (tmp_path / "cm.yaml").write_text(CANARY.replace("5%", "x%"))
     ended = policyengine("convert", "--to", "scheduling-policy", tmp_path / "cm.yaml")
     assert ended.code == 2 and "`x%` is no percentage" in ended.err
+
+
+def test_several_files_are_converted_together_both_ways(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIGURATION)
+    (tmp_path / "p.json").write_text('{"kind": "Policy", "apiVersion": "v1", "colour": "red"}')
+    ended = policyengine("convert", tmp_path / "c.yaml", "--policy", tmp_path / "p.json")
+    assert ended.code == 0 and 'policy "packed"' in ended.out and 'policy "default-scheduler"' in ended.out
+    assert "// note: `colour` is not known; it was passed over" in ended.out
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.policy").write_text(f'policy "{name}" {{ scheduler "{name}" }}\n')
+    ended = policyengine("convert", "-o", "kube-scheduler", tmp_path / "a.policy", "--policy", tmp_path / "b.policy")
+    assert [one["schedulerName"] for one in yaml.safe_load(ended.out)["profiles"]] == ["a", "b"]
+    ended = policyengine("convert", "-o", "scheduling-policy", tmp_path / "a.policy", tmp_path / "b.policy")
+    assert [one["metadata"]["name"] for one in yaml.safe_load_all(ended.out)] == ["a", "b"]
+    ended = policyengine("convert")
+    assert ended.code == 2 and "name at least one FILE" in ended.err
+    (tmp_path / "run.yaml").write_text("extenders: [{urlPrefix: http://a/b, colour: red}]")
+    ended = policyengine("convert", "-o", "run", tmp_path / "run.yaml", tmp_path / "c.yaml")
+    assert ended.out.startswith("# note: `extenders[0].colour` is not known; it was passed over\n")

@@ -7,17 +7,13 @@ could switch off.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.configuration import (
-    DEFAULT_SCHEDULER,
-    WantedPlugin,
-    WantedProfile,
-    checked,
-)
+from policyengine.compiler.conversion.node_label import label_filter, label_score
+from policyengine.compiler.conversion.reading import checked, passed_over
+from policyengine.compiler.conversion.wanted import DEFAULT_SCHEDULER, WantedPlugin, WantedProfile
 
 _PREDICATES: Final[dict[str, tuple[str, ...]]] = {
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),
@@ -64,7 +60,7 @@ Scores = dict[str, tuple[int, dict[str, Any]]]
 def read_policy(value: object, registry: PluginRegistry) -> WantedProfile:
     """The one profile of a Policy. Raises `ConversionError`."""
     root = checked(value, "policy")
-    wanted = WantedProfile(DEFAULT_SCHEDULER, {})
+    wanted = WantedProfile(DEFAULT_SCHEDULER, {}, notes=passed_over(root, "policy"))
     filters = _filters(root, registry, wanted)
     scores = _scores(root, registry, wanted)
     for name, entry in registry.items():
@@ -86,19 +82,13 @@ def _filters(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedPr
     for one in root["predicates"]:
         name, presence = one["name"], one.get("argument", {}).get("labelsPresence")
         if presence:
-            wanted.rules.append(_label_filter(name, presence))
+            labels = presence.get("labels", ())
+            wanted.rules.append(label_filter(name, *((labels,) if presence.get("presence") else ((), labels))))
         elif name in _PREDICATES and not one.get("argument"):
             found.update(_PREDICATES[name])
         else:
             wanted.notes.append(f"predicate `{name}` has no equivalent; it was left out")
     return found
-
-
-def _label_filter(name: str, presence: Mapping[str, Any]) -> str:
-    """`labelsPresence`: every label must be there, or none of them."""
-    tests = [f"{json.dumps(label)} in node.labels" for label in presence.get("labels", ())]
-    requires = " ".join(f"require {test}" if presence.get("presence") else f"require !({test})" for test in tests)
-    return f"filter {json.dumps(name)} {{ {requires} }}"
 
 
 def _scores(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedProfile) -> Scores:
@@ -110,9 +100,8 @@ def _scores(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedPro
         name, weight, argument = one["name"], one.get("weight") or 1, one.get("argument", {})
         preference, ratio = argument.get("labelPreference"), argument.get("requestedToCapacityRatioArguments")
         if preference:
-            label = json.dumps(preference["label"])
-            yes, no = (100, 0) if preference.get("presence") else (0, 100)
-            wanted.rules.append(f"score {json.dumps(name)} weight {weight} = {label} in node.labels ? {yes} : {no}")
+            label = [preference["label"]]
+            wanted.rules.append(label_score(name, weight, *((label,) if preference.get("presence") else ((), label))))
         elif ratio:
             strategy = {
                 "type": "RequestedToCapacityRatio",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.configuration import WantedProfile
+from policyengine.compiler.conversion.wanted import WantedProfile
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 
@@ -19,9 +19,12 @@ _RESERVED = frozenset({"in", "true", "false", "null"})
 def policy_text(wanted: WantedProfile, registry: PluginRegistry) -> str:
     """The policy in the one style, its notes above it."""
     members = [f"scheduler {_text(wanted.scheduler_name)}"]
+    queue = [wanted.queue] if wanted.queue else []
     if wanted.backoff is not None:
         initial, longest = wanted.backoff
-        members.append(f"queue {{ backoff {_seconds(initial)} .. {_seconds(longest)} }}")
+        queue.append(f"backoff {_seconds(initial)} .. {_seconds(longest)}")
+    if queue:
+        members.append(f"queue {{ {' '.join(queue)} }}")
     for name, entry in registry.items():
         if not entry.in_base:
             continue

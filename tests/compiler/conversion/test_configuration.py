@@ -14,9 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.compiler.conversion.configuration import EXTENSION_POINTS, ConversionError, read_configuration
+from policyengine.compiler.conversion.configuration import EXTENSION_POINTS, read_configuration
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.policy_text import policy_text
+from policyengine.compiler.conversion.reading import ConversionError
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy, compile_text
@@ -140,10 +141,10 @@ def test_what_the_gates_of_pod_groups_add_becomes_a_gang_rule(point: str, name: 
 
 
 def test_what_has_no_equivalent_is_noted() -> None:
-    value = configuration(plugins={"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}, percentageOfNodesToScore=30)
+    value = configuration(plugins={"multiPoint": {"enabled": [{"name": "QOSSort"}]}}, percentageOfNodesToScore=30)
     [wanted] = read_configuration(value | {"extenders": [{"urlPrefix": "http://x"}]}, IN_TREE)
     text = policy_text(wanted, IN_TREE)
-    assert "// note: `Coscheduling` is no plugin of kube-scheduler's own: write a `gang` rule" in text
+    assert "// note: `QOSSort` is no plugin of kube-scheduler's own: write `queue {" in text
     assert "// note: every node is looked at" in text and "// note: extenders are set in" in text
 
 

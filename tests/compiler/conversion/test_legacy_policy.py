@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.configuration import ConversionError, WantedProfile, kind_of
+from policyengine.compiler.conversion.documents import documents
 from policyengine.compiler.conversion.legacy_policy import read_policy
 from policyengine.compiler.conversion.policy_text import policy_text
+from policyengine.compiler.conversion.reading import ConversionError
+from policyengine.compiler.conversion.wanted import WantedProfile
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy
 
@@ -89,10 +91,10 @@ def test_what_is_not_known_is_noted() -> None:
 )
 def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        kind_of(value)
+        documents("f", [value])
         read_policy(value, IN_TREE)
     assert message in str(caught.value)
 
 
 def test_json_is_yaml() -> None:
-    assert kind_of(json.loads(json.dumps(policy()))) == "Policy"
+    assert documents("f", [json.loads(json.dumps(policy()))])[0].kind == "Policy"
