@@ -107,6 +107,7 @@ def _check_node(view: ClusterView, row: int) -> None:
 def _check_derived(table: NodeTable) -> None:
     """Columns kept up to date row by row equal those of a table made of the same nodes now."""
     fresh = NodeTable()
+    fresh.known_as = table.known_as
     fresh.derived.finished = table.derived.finished
     for node in table.objects:
         fresh.set_node(node)

@@ -67,7 +67,7 @@ class NodeColumns:
 
     @property
     def name_hash(self) -> NDArray[np.uint64]:
-        """`stable_hash` of each name: `uint64[n]`."""
+        """`stable_hash` of what each name is `known_as`: `uint64[n]`."""
         return self._name_hash[: self.n]
 
     @property

@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 
 import msgspec
@@ -40,6 +40,8 @@ class NodeTable(NodeColumns):
         self.pod_journal = Journal()
         self.shifts = 0
         """How often `shift_sums` changed what the journals do not tell."""
+        self.known_as: Callable[[str], str] = str
+        """What a name counts as where names break a tie."""
         self.images = ImageIndex()
         self.ports = PortIndex()
         self.concerned_pods = 0
@@ -91,6 +93,13 @@ class NodeTable(NodeColumns):
         for journal in (self.node_journal, self.pod_journal):
             journal.append(row)
         return pods
+
+    def break_ties_by(self, known_as: Callable[[str], str]) -> None:
+        """Have names count as others where they break a tie."""
+        self.known_as = known_as
+        for row, name in enumerate(self.names):
+            self._name_hash[row] = stable_hash(known_as(name))
+        self.node_journal.forget()
 
     def add_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod on a node."""
@@ -167,7 +176,7 @@ class NodeTable(NodeColumns):
         self.objects[row] = self._with_shared_images(row, node)
         self._pods.append({})
         self._set_count(row + 1)
-        self._name_hash[row] = stable_hash(name)
+        self._name_hash[row] = stable_hash(self.known_as(name))
         self.pod_journal.append(row)
         return row
 

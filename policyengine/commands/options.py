@@ -12,6 +12,7 @@ import click
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
+    from policyengine.recording.redaction import Redaction
     from policyengine.server.certificate import CertificateFiles
 
     _Seconds = click.ParamType[float]
@@ -104,15 +105,6 @@ def is_coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-record_option = click.option(
-    "--record",
-    "record_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Write what the scheduler is told and does, for `policyengine replay`.",
-)
-
-
 def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[Command], Command]:
     """An option that names a file, as a `Path`."""
     return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)
@@ -187,6 +179,32 @@ def port_certificate(certificate: Path | None, key: Path | None, client_ca: Path
     try:
         return CertificateFiles(certificate, key, client_ca)
     except CertificateUnusable as error:
+        raise UnusableInput(str(error)) from None
+
+
+def recording_options(command: Command) -> Command:
+    """`--record` and how what is recorded is hidden."""
+    path = click.Path(path_type=Path, file_okay=False)
+    told = "Write what the scheduler is told and does, for `policyengine replay`."
+    record = click.option("--record", "record_path", type=path, metavar="DIRECTORY", help=told)
+    return record(redact_options(command))
+
+
+def redact_options(command: Command) -> Command:
+    """`--redact` and `--redact-key`, for `redaction_of`."""
+    redact = click.option("--redact", is_flag=True, help="Hide who runs what: hashes for names, images, label values.")
+    return redact(
+        file_option("--redact-key", help="The hashes' key; default: a random one that nobody keeps.")(command)
+    )
+
+
+def redaction_of(redact: bool, redact_key: Path | None) -> Redaction | None:
+    """What hides texts; None where nothing is to be hidden. Raises `UnusableInput`."""
+    from policyengine.recording.redaction import UnusableKey, redaction
+
+    try:
+        return redaction(redact_key) if redact or redact_key is not None else None
+    except UnusableKey as error:
         raise UnusableInput(str(error)) from None
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import Duration, UnusableInput, file_option
+from policyengine.commands.options import Duration, UnusableInput, file_option, redact_options, redaction_of
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
+    from policyengine.recording.redaction import Redaction
 
 
 @click.command()
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 )
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
 @click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="End after so long.")
-def record(directory: Path, kubeconfig: Path | None, context: str | None, seconds: float | None) -> None:
+@redact_options
+def record(
+    directory: Path,
+    kubeconfig: Path | None,
+    context: str | None,
+    seconds: float | None,
+    redact: bool,
+    redact_key: Path | None,
+) -> None:
     """Watch a cluster until Ctrl-C, and write what happens into DIRECTORY: nodes, pods and what else scheduling reads,
     as they come, change and go, and who is bound where. Nothing is changed in the cluster.
 
@@ -32,12 +41,13 @@ def record(directory: Path, kubeconfig: Path | None, context: str | None, second
     """
     from policyengine.kube.config import credentials, process
 
+    redaction = redaction_of(redact, redact_key)
     server = credentials.load(kubeconfig, context)
     process.start_logging("info")
-    process.run(_record(server, directory, seconds))
+    process.run(_record(server, directory, seconds, redaction))
 
 
-async def _record(server: Server, directory: Path, seconds: float | None) -> None:
+async def _record(server: Server, directory: Path, seconds: float | None, redaction: Redaction | None) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.record_writer import RecordWriter, watch_cluster
@@ -45,7 +55,7 @@ async def _record(server: Server, directory: Path, seconds: float | None) -> Non
 
     clock, random, stop = SystemClock(), Random(), stop_on_signals()
     async with connected(server) as client:
-        writer = RecordWriter(directory, Limits(), clock, random)
+        writer = RecordWriter(directory, Limits(), clock, random, redaction)
         click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
         watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
         full = asyncio.create_task(writer.ended.wait())

@@ -167,6 +167,18 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         "Write what the scheduler is told and does into this directory, for `policyengine replay`.",
         {"metavar": "DIRECTORY"},
     ),
+    (
+        "recording_redact",
+        "--redact/--no-redact",
+        "Whether that hides who runs what: hashes for names, images, label values.  [default: no-redact]",
+        {"default": None},
+    ),
+    (
+        "recording_redactKeyFile",
+        "--redact-key",
+        "The hashes' key.  [default: a random one that nobody keeps]",
+        {"metavar": "FILE"},
+    ),
     ("log_level", "--log-level", "The least that is said.  [default: info]", {"type": _LEVELS}),
 )
 """`SECTION_field` of the configuration, flags, help, what else click is to know; in the order of the help."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from policyengine.commands.options import cannot_write, param_option, policy_option, record_option
+from policyengine.commands.options import cannot_write, param_option, policy_option, recording_options
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ LEADING: dict[str, dict[str, Any]] = {
     show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
-@record_option
+@recording_options
 @param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(
@@ -59,6 +59,8 @@ def sandbox(
     kubeconfig_out: Path,
     apiserver: Literal["embedded", "envtest"],
     record_path: Path | None,
+    redact: bool,
+    redact_key: Path | None,
     params: dict[str, str],
     verbose: bool,
 ) -> None:
@@ -70,8 +72,13 @@ def sandbox(
     from policyengine.kube.config import process
 
     profiles = load_profiles(paths, params, run_tests=True)
+    recording = {
+        "directory": str(record_path or ""),
+        "redact": redact,
+        "redactKeyFile": str(redact_key or ""),
+    }
     process.start_logging("debug" if verbose else "info")
-    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver, record_path))
+    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver, recording))
 
 
 async def _serve(
@@ -80,7 +87,7 @@ async def _serve(
     profiles: list[Profile],
     out: Path,
     apiserver: Literal["embedded", "envtest"],
-    record_path: Path | None,
+    recording: dict[str, Any],
 ) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
@@ -91,7 +98,7 @@ async def _serve(
     def scheduling(
         transport: Transport, clock: Clock, profiles: Sequence[Profile]
     ) -> AbstractAsyncContextManager[Scheduler]:
-        return _with_pages(transport, clock, profiles, prover.compiled, record_path)
+        return _with_pages(transport, clock, profiles, prover.compiled, recording)
 
     stop = stop_on_signals()
     async with simulator.world(apiserver, port) as world:
@@ -112,7 +119,7 @@ async def _with_pages(
     clock: Clock,
     profiles: Sequence[Profile],
     compile_files: Compile,
-    record_path: Path | None,
+    recording: dict[str, Any],
 ) -> AsyncIterator[Scheduler]:
     """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
     from policyengine.kube.config import configuration
@@ -122,7 +129,6 @@ async def _with_pages(
     from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 
     random, direct = Random(), Client(transport)
-    recording = {"directory": str(record_path)} if record_path else {}
     given = configuration.load(None, LEADING | {"endpoints": {"address": "127.0.0.1:0"}, "recording": recording})
     assert given.lease is not None
     elector = LeaderElector(direct, clock, random, new_identity("sandbox", random), given.lease)

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_write, output_option, param_option, record_option
+from policyengine.commands.options import (
+    UnusableInput,
+    cannot_write,
+    output_option,
+    param_option,
+    recording_options,
+    redaction_of,
+)
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
 from policyengine.version import __version__
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
+    from policyengine.recording.redaction import Redaction
     from policyengine.scheduler.driven import DrivenCore
     from policyengine.scheduler.state import SchedulerState
 
@@ -47,7 +55,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @param_option
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
 @click.option("--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw load and queue.")
-@record_option
+@recording_options
 @click.option(
     "--schema",
     is_flag=True,
@@ -64,6 +72,8 @@ def simulate(
     seed: int | None,
     svg_path: Path | None,
     record_path: Path | None,
+    redact: bool,
+    redact_key: Path | None,
 ) -> None:
     """Play a SCENARIO: nodes and pods that come, change and go, on virtual time, scheduled by its policies.
 
@@ -74,7 +84,7 @@ def simulate(
     from policyengine.trials.simulation import Simulation
 
     profiles = _given(paths, params)
-    with _recording(record_path) as driven:
+    with _recording(record_path, redaction_of(redact, redact_key)) as driven:
         simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry(), driven=driven)
         with progress("simulating") as told:
             outcome = simulation.run(told)
@@ -92,7 +102,7 @@ def simulate(
 
 
 @contextmanager
-def _recording(path: Path | None) -> Iterator[Callable[[SchedulerState], DrivenCore]]:
+def _recording(path: Path | None, redaction: Redaction | None) -> Iterator[Callable[[SchedulerState], DrivenCore]]:
     """What gives the core that is driven: one that is recorded where that is wanted."""
     if path is None:
         yield lambda state: state
@@ -101,7 +111,7 @@ def _recording(path: Path | None) -> Iterator[Callable[[SchedulerState], DrivenC
     from policyengine.recording.directory import DirectoryInUse
 
     try:
-        recording = DirectRecording(path, __version__, "simulation")
+        recording = DirectRecording(path, __version__, "simulation", redaction)
     except DirectoryInUse as error:
         raise UnusableInput(str(error)) from None
     except OSError as error:

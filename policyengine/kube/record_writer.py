@@ -20,6 +20,7 @@ from policyengine.kube.runner import Runner
 from policyengine.recording.directory import DirectoryInUse, Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
+from policyengine.recording.redaction import Redaction
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import Message
@@ -59,9 +60,12 @@ class RecordingUnusable(Exception):
 class RecordWriter:
     """One run's recording in a directory."""
 
-    def __init__(self, path: Path, limits: Limits, clock: Clock, random: Random) -> None:
-        """Raises `RecordingUnusable`."""
+    def __init__(
+        self, path: Path, limits: Limits, clock: Clock, random: Random, redaction: Redaction | None = None
+    ) -> None:
+        """`redaction`: what hides texts. Raises `RecordingUnusable`."""
         self._path = path
+        self._redaction = redaction
         self._clock = clock
         self._run = f"{random.getrandbits(64):016x}"
         self._full = asyncio.Event()
@@ -77,12 +81,15 @@ class RecordWriter:
     def recorded(self, state: SchedulerState, core: DrivenCore | None = None) -> RecordingCore:
         """What is to be driven in the core's place, so that all of it is recorded. `core`: who looks on already."""
         began = Began(__version__, self._run, extenders=state.extenders, verifies_bindings=state.verifies_bindings)
-        self._recorder = Recorder(began, state.profiles, self._full.set)
+        if self._redaction is not None:
+            state.break_ties_by(self._redaction.hidden)
+        self._recorder = Recorder(began, state.profiles, self._full.set, self._redaction, state.break_ties_by)
         return RecordingCore(core or state, self._recorder)
 
     def watched(self) -> RecordingCore:
         """The same where nothing is decided."""
-        self._recorder = Recorder(Began(__version__, self._run, watched_only=True), (), self._full.set)
+        began = Began(__version__, self._run, watched_only=True)
+        self._recorder = Recorder(began, (), self._full.set, self._redaction)
         return RecordingCore(_Onlooker(), self._recorder)
 
     @asynccontextmanager
@@ -96,6 +103,8 @@ class RecordWriter:
             self._ending = True
             self._full.set()
             await writing
+            if self._recorder is not None:
+                self._recorder.settle()
             await self.write()
             self._directory.close()
 

@@ -20,8 +20,9 @@ an object is as the API writes it, with those fields only that are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from posixpath import commonpath, dirname
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -32,6 +33,7 @@ from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE, default_profile
 from policyengine.policy_compiler import compile_files
+from policyengine.recording.redaction import Redaction
 from policyengine.scheduler import messages
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extender import Extender
@@ -82,6 +84,8 @@ class Began(msgspec.Struct, frozen=True):
     """As `SchedulerState` was made."""
     watched_only: bool = False
     """Whether nothing was decided: a cluster was watched, whoever schedules it."""
+    redacted: bool = False
+    """Whether texts were hidden (`redaction`): of actions no sentence is written."""
 
 
 class _Object(msgspec.Struct, frozen=True):
@@ -113,8 +117,11 @@ class Entry(NamedTuple):
 class Encoder:
     """Writes the entries of one recording, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, redaction: Redaction | None = None, asked: Callable[[bytes], bytes] = bytes) -> None:
+        """`redaction`: what hides texts. `asked`: what is made of actions otherwise."""
         self._encode = msgspec.msgpack.Encoder().encode
+        self._redaction = redaction
+        self._asked = asked if redaction is None else redaction.asked
         self._digest = blake2b(digest_size=8)
         self._now: float | None = None
         self._policies: set[str] = set()
@@ -123,10 +130,13 @@ class Encoder:
         """The first entry of a file: times and policies are written out anew behind it."""
         self._now = None
         self._policies.clear()
-        return self._encode([None, BEGAN, began])
+        return self._encode([None, BEGAN, msgspec.Raw(self._hidden(self._encode(began)))])
 
     def body(self, message: Message) -> bytes:
         """A message as it is written."""
+        return self._hidden(self._body(message))
+
+    def _body(self, message: Message) -> bytes:
         if isinstance(message, ProfileReplaced):
             return self._encode(_Loaded(message.profile.policy_hash))
         if isinstance(message, CandidateLoaded):
@@ -139,8 +149,9 @@ class Encoder:
 
     def entry(self, now: float, message: Message, written: bytes, actions: Sequence[Action]) -> bytes:
         """What was told at a time, and what was asked for."""
-        asked = [msgspec.Raw(self.asked(actions))] if actions else []
-        return self._encode([self._time(now), type(message).__name__, msgspec.Raw(written), *asked])
+        asked = self.asked(actions) if actions else b""
+        more = [msgspec.Raw(asked)] if asked else []
+        return self._encode([self._time(now), type(message).__name__, msgspec.Raw(written), *more])
 
     def policy(self, profile: Profile) -> bytes:
         """The text of a policy that is named for the first time in a file; nothing for another time."""
@@ -148,7 +159,8 @@ class Encoder:
             return b""
         self._policies.add(profile.policy_hash)
         loaded = profile.loaded_from
-        policy = RecordedPolicy(profile.name, profile.policy_hash, dict(loaded.files), dict(loaded.params))
+        files = dict(loaded.files) if self._redaction is None else without_folder(loaded.files)
+        policy = RecordedPolicy(profile.name, profile.policy_hash, files, dict(loaded.params))
         return self._encode([None, POLICY, policy])
 
     def known(self, name: str, written: bytes) -> bytes:
@@ -157,11 +169,11 @@ class Encoder:
 
     def may_bind(self, uid: str, allowed: bool) -> bytes:
         """The runner asked, and was told."""
-        return self._encode([None, MAY_BIND, [uid, allowed]])
+        return self._encode([None, MAY_BIND, msgspec.Raw(self._hidden(self._encode([uid, allowed])))])
 
     def asked(self, actions: Sequence[Action]) -> bytes:
         """Actions as they are written; they count in the digest."""
-        encoded = self._encode([(type(action).__name__, action) for action in actions])
+        encoded = self._asked(self._encode([(type(action).__name__, action) for action in actions]))
         self._digest.update(encoded)
         return encoded
 
@@ -172,6 +184,9 @@ class Encoder:
     def hexdigest(self) -> str:
         """Of all actions so far."""
         return self._digest.hexdigest()
+
+    def _hidden(self, written: bytes) -> bytes:
+        return written if self._redaction is None else self._redaction.written(written)
 
     def _time(self, now: float) -> float | None:
         if now == self._now:
@@ -239,6 +254,12 @@ class Decoder:
             raise UnreadableEntry(f"the policy `{wanted.name}` cannot be compiled by this version: {why}")
         self._profiles[policy_hash] = found
         return found
+
+
+def without_folder(files: Mapping[str, str]) -> dict[str, str]:
+    """Texts by the names of their files, less the folder that they share."""
+    folder = commonpath([dirname(file) for file in files]) if files else ""
+    return {file.removeprefix(folder).lstrip("/"): text for file, text in files.items()}
 
 
 def read_entry(raw: bytes | msgspec.Raw) -> Entry:

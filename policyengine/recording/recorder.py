@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from policyengine.cluster.objects import ObjectMeta
 from policyengine.framework.profile import Profile
 from policyengine.recording.encoding import Began, Encoder
+from policyengine.recording.redaction import Hide, Redaction
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import (
@@ -39,6 +40,8 @@ from policyengine.scheduler.messages import (
 
 FRAME: Final = 4 << 20
 """Bytes of entries that make a frame, one entry more or less."""
+POLICIES_COME: Final = 30.0
+"""Seconds for which a redacted recording waits for the first policies, whose words it does not hide."""
 
 
 class Recorder:
@@ -46,31 +49,61 @@ class Recorder:
     bytes (a pod: 0.7 KB)."""
 
     def __init__(
-        self, began: Began, profiles: Iterable[Profile] = (), full: Callable[[], object] = lambda: None
+        self,
+        began: Began,
+        profiles: Iterable[Profile] = (),
+        full: Callable[[], object] = lambda: None,
+        redaction: Redaction | None = None,
+        break_ties_by: Callable[[Hide], object] = lambda hide: None,
     ) -> None:
-        """`profiles`: those that serve from the start. `full` is called when a frame's worth has come, or more."""
+        """`profiles`: those that serve from the start. `full` is called when a frame's worth has come, or more.
+        `redaction`: what hides texts. `break_ties_by`: tells the core that is recorded how it does."""
         self.size = 0
         """Bytes that are not written yet."""
         self.stopped = False
         """Whether nothing is kept any more."""
         self._full = full
-        self._encoder = Encoder()
+        self._redaction = redaction
+        self._break_ties_by = break_ties_by
+        self._early: list[tuple[float, Message, Sequence[Action]]] | None = None if redaction is None else []
+        """What came before the words of the first policies were known."""
+        self._encoder = Encoder(redaction)
         self._entries: list[bytes] = []
         self._objects: dict[tuple[str, str, str], tuple[str, str, bytes]] = {}
         """(kind, namespace, name) -> (UID, name of the message, the message as bytes)."""
         self._policies: dict[tuple[str, str], ProfileReplaced | CandidateLoaded] = {}
         """(name of the message, scheduler name) -> the message."""
         self._is_synced = False
-        self._began = began
+        self._began = replace(began, redacted=redaction is not None)
         self._now = began.at
+        if redaction is not None:
+            break_ties_by(redaction.hidden)
         for profile in profiles:
+            self._show(profile)
             self._note(ProfileReplaced(profile), b"")
-        self._begin(began)
+        self._begin(self._began)
 
     def told(self, now: float, message: Message, actions: Sequence[Action] = ()) -> None:
         """The core was told something, and asked for something."""
+        if self._early is None:
+            self._tell(now, message, actions)
+            return
+        self._early.append((now, message, actions))
+        if isinstance(message, ProfileReplaced | CandidateLoaded):
+            self._show(message.profile)
+        if isinstance(message, CacheSynced) or now - self._early[0][0] > POLICIES_COME:
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait for no further policies."""
+        early, self._early = self._early or [], None
+        for entry in early:
+            self._tell(*entry)
+
+    def _tell(self, now: float, message: Message, actions: Sequence[Action]) -> None:
         self._now = now
         if isinstance(message, ProfileReplaced | CandidateLoaded):
+            self._show(message.profile)
             self._introduce(message.profile)
         written = self._encoder.body(message)
         self._note(message, written)
@@ -78,6 +111,7 @@ class Recorder:
 
     def asked(self, uid: str, allowed: bool) -> None:
         """The runner asked whether a binding still stands: the answer depends on no time but the last message's."""
+        self.settle()
         self._add(self._encoder.may_bind(uid, allowed))
 
     @property
@@ -118,6 +152,26 @@ class Recorder:
             self._add(self._encoder.known(name, written))
         if self._is_synced:
             self._add(self._encoder.known(CacheSynced.__name__, self._encoder.body(CacheSynced())))
+
+    def _show(self, profile: Profile) -> None:
+        """Hide the words of a policy no more. Where objects that are there were written without, the recording begins
+        anew with them: what was decided before cannot be played up to what comes."""
+        if self._redaction is None:
+            return
+        loaded = profile.loaded_from
+        params = (f'"{value}"' for value in loaded.params.values())
+        anew = self._redaction.show("\n".join((f'"{profile.scheduler_name}"', *loaded.files.values(), *params)))
+        if anew is None:
+            return
+        self._break_ties_by(self._redaction.hidden)
+        changed = False
+        for key, (uid, name, written) in self._objects.items():
+            shown = anew(written)
+            changed = changed or shown is not written
+            self._objects[key] = uid, name, shown
+        if changed:
+            self._began = replace(self._began, run=f"{self._began.run}+")
+            self.begin_file()
 
     def _introduce(self, profile: Profile) -> None:
         if text := self._encoder.policy(profile):

@@ -33,6 +33,7 @@ from policyengine.recording.encoding import (
     Entry,
     UnreadableEntry,
 )
+from policyengine.recording.redaction import without_texts
 from policyengine.recording.segment import SegmentReader, UnusableRecording
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import Message
@@ -170,7 +171,7 @@ class Replay:
         if not self._goes_on:
             self.state = SchedulerState((), began.extenders, began.verifies_bindings)
             self.now, self._whole = began.at, True
-            self._played = Encoder()
+            self._played = Encoder(asked=without_texts if began.redacted else bytes)
             self._compares = self._plays and not began.continues and not began.watched_only
             self.exact = self.exact and self._compares
 

@@ -162,6 +162,11 @@ class SchedulerState:
                 return gang.message
         return self._core.timeline.last_message(uid)
 
+    def break_ties_by(self, known_as: Callable[[str], str]) -> None:
+        """Have names count as others where they break a tie: as those under which a redacted recording has
+        them. To be called between two messages, and not once a pod has been placed."""
+        self._core.view.nodes.break_ties_by(known_as)
+
     @property
     def bindings_under_way(self) -> int:
         """How many bindings have no known outcome yet."""

@@ -23,10 +23,11 @@ from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
-from policyengine.kube.record_writer import RecordWriter
+from policyengine.kube.record_writer import RecordingUnusable, RecordWriter
 from policyengine.kube.scheduler_pages import OFF, announced
 from policyengine.kube.scheduling import Scheduler
 from policyengine.recording.directory import Limits
+from policyengine.recording.redaction import Redaction, UnusableKey, redaction
 from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
@@ -149,7 +150,13 @@ async def _recording(configuration: Configuration, clock: Clock, random: Random)
         return
     sizes = (quantity.value(given[name]) for name in ("fileSize", "kept"))
     limits = Limits(next(sizes), configuration.seconds("recording", "fileAge"), next(sizes))
-    writer = RecordWriter(Path(given["directory"]), limits, clock, random)
+    redacting: Redaction | None = None
+    if given["redact"] or given["redactKeyFile"]:
+        try:
+            redacting = redaction(Path(given["redactKeyFile"]) if given["redactKeyFile"] else None)
+        except UnusableKey as error:
+            raise RecordingUnusable(str(error)) from None
+    writer = RecordWriter(Path(given["directory"]), limits, clock, random, redacting)
     async with writer.running():
         yield writer
 

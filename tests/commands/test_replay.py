@@ -46,6 +46,24 @@ def test_a_simulation_is_played_again_in_another_process_to_the_same_digest(reco
     assert f"played again, every action the same; digest {first['digest']}" in text.stdout
 
 
+def test_a_simulation_with_hidden_names_decides_the_same_under_its_key(tmp_path: Path) -> None:
+    scenario, key = tmp_path / "day.yaml", tmp_path / "key"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    key.write_bytes(b"k" * 32)
+    told = []
+    for name in ("one", "other"):
+        flags = ["--record", str(tmp_path / name), "--redact-key", str(key)]
+        assert CliRunner().invoke(cli, ["simulate", str(scenario), *flags]).exit_code == 0
+        told.append(replay(tmp_path / name))
+    assert told[0].exit_code == 0 and "every action the same" in told[0].stdout
+    assert told[0].stdout == told[1].stdout
+    assert "default/wide " not in replay(tmp_path / "one", "queue").stdout
+    key.write_bytes(b"short")
+    refused = CliRunner().invoke(cli, ["simulate", str(scenario), "--record", "r", "--redact-key", str(key)])
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "16 at least" in refused.stderr
+
+
 def test_the_queue_and_a_pod_at_a_moment(recording: Path) -> None:
     at = "2026-01-05T00:02:10Z"
     queue = replay(recording, "queue", "--at", at)

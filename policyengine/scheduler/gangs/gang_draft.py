@@ -167,7 +167,7 @@ class Draft:
                 offered = nodes.allocatable(name)[rows]
                 left += (offered - nodes.requested(name)[rows]) / np.maximum(offered, 1)
         best = rows[left == left.min()].tolist()
-        return int(min(best, key=nodes.names.__getitem__))
+        return int(min(best, key=lambda row: nodes.known_as(nodes.names[row])))
 
     def _take(self, queued: QueuedPod, choice: Choice) -> Refused | None:
         core = self._core

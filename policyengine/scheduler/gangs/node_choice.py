@@ -135,9 +135,9 @@ def _draining(core: Core, node: str) -> list[PodInfo]:
 
 def _by_draining(core: Core) -> list[str]:
     """Rule 1."""
-    keys: list[tuple[int, float, str]] = []
+    keys: list[tuple[int, float, str, str]] = []
     for name in core.view.nodes.row_of:
         pods = _draining(core, name)
         known = [gone for pod in pods if (gone := ends(pod, core.now)) < inf]
-        keys.append((len(pods) - len(known), max(known, default=0.0), name))
+        keys.append((len(pods) - len(known), max(known, default=0.0), core.view.nodes.known_as(name), name))
     return [name for *_, name in sorted(keys)]

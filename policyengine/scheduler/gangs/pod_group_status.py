@@ -44,7 +44,7 @@ def note_pod(core: Core, pod: PodInfo) -> None:
 
 def write(core: Core) -> None:
     """Have the status written of every group for which it is another one now."""
-    for kind, key in sorted(core.pod_groups.changed):
+    for kind, key in sorted(core.pod_groups.changed, key=lambda one: (one[0], core.view.nodes.known_as(one[1]))):
         patch = _patch(core, kind, key)
         if patch is not None:
             core.actions.append(patch)

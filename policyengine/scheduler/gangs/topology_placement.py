@@ -94,7 +94,7 @@ def place(
         told = f"0/{len(domains)} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
         return Placement(None, refused, message, told + _unhelped(group))
     most = max(pods for _, pods, _ in scored)
-    best = min(scored, key=lambda one: (-(one[1] * 100 // most + one[2]), one[0]))
+    best = max(scored, key=lambda one: one[1] * 100 // most + one[2])  # of equals the first
     draft = Draft(core, served, domains[best[0]])
     draft.fill(members, len(members))
     return Placement(draft, draft.refused, "", "")
@@ -125,7 +125,8 @@ def _domains(core: Core, key: str, standing: Sequence[PodInfo]) -> dict[str, Mas
         found = ", ".join(sorted(values[number] for number in there))
         raise _Ambiguous(f"more than 1 domain found for pod group: {found}")
     numbers = list(there) or np.unique(ids[ids >= 0]).tolist()
-    return {values[number]: ids == number for number in sorted(numbers, key=values.__getitem__)}
+    by_name = sorted(numbers, key=lambda number: nodes.known_as(values[number]))
+    return {values[number]: ids == number for number in by_name}
 
 
 def _add(refused: dict[str, Refused], more: dict[str, Refused]) -> None:
