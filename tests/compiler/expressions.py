@@ -16,8 +16,8 @@ from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.types import Type
 from tests.compiler.naive import Place, evaluate
-from tests.compiler.naive_functions import Nothing, NoValue, Some
 from tests.compiler.naive_objects import Cluster
+from tests.compiler.naive_values import Nothing, NoValue, Some
 from tests.compiler.worlds import PlainPod, World
 from tests.fuzz.writer import EVERYTHING, WRITTEN, Where, Writer
 from tests.language.checking import checked

@@ -6,7 +6,7 @@ docstring says, and that is not in question. What the checker does to make the t
 their place, brings libraries and overlays together and gives literals their types. So generated policies are compiled
 as they are written, and interpreted with all of that written out (`tests.fuzz.writer`).
 
-What functions and operators answer: `naive_functions`. What fields say: `naive_objects`.
+What functions and operators answer: `naive_functions` and `naive_text`. What fields say: `naive_objects`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.language import ir
-from tests.compiler.naive_functions import NOTHING, Nothing, NoValue, Some, apply
+from tests.compiler.naive_functions import apply
 from tests.compiler.naive_objects import TheNode, ThePod
+from tests.compiler.naive_values import NOTHING, Nothing, NoValue, Some
 
 
 @dataclass

@@ -13,7 +13,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from tests.compiler.naive_functions import NOTHING, Nothing, NoValue, Some, quantity_of, timestamp_of
+from tests.compiler.naive_text import quantity_of, timestamp_of
+from tests.compiler.naive_values import NOTHING, Nothing, NoValue, Some
 from tests.compiler.worlds import NOW, REGION, ZONE, Manifest, World
 
 Json = Mapping[str, Any]

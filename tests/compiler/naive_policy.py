@@ -11,8 +11,9 @@ from typing import Any
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import walk
 from tests.compiler.naive import Place, evaluate
-from tests.compiler.naive_functions import Nothing, NoValue, Some, shown
 from tests.compiler.naive_objects import TheNode, ThePod
+from tests.compiler.naive_text import shown
+from tests.compiler.naive_values import Nothing, NoValue, Some
 
 FAILED = object()
 """The value of an expression that has none."""

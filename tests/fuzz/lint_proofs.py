@@ -27,8 +27,8 @@ from policyengine.language.parse import parse_file
 from policyengine.language.types import Kind
 from tests.compiler import naive
 from tests.compiler.naive import Place
-from tests.compiler.naive_functions import Nothing, NoValue, Some
 from tests.compiler.naive_objects import Cluster
+from tests.compiler.naive_values import Nothing, NoValue, Some
 from tests.compiler.worlds import World
 from tests.fuzz.lint_policies import Writer, pods, worlds
 from tests.language.lint.findings import plugins

@@ -13,7 +13,7 @@ from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 from policyengine.policy_compiler import compile_files
-from tests.compiler.naive_functions import quantity_of
+from tests.compiler.naive_text import quantity_of
 from tests.compiler.worlds import Manifest, PlainNode, drawn_pod, drawn_world, view_of
 from tests.fuzz.policies import Written
 
