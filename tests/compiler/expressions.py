@@ -19,7 +19,9 @@ from tests.compiler.naive import Place, evaluate
 from tests.compiler.naive_objects import Cluster
 from tests.compiler.naive_values import Nothing, NoValue, Some
 from tests.compiler.worlds import PlainPod, World
-from tests.fuzz.writer import EVERYTHING, WRITTEN, Where, Writer
+from tests.fuzz.expression_writer import WRITTEN
+from tests.fuzz.vocabulary import EVERYTHING, Where
+from tests.fuzz.writer import Writer
 from tests.language.checking import checked
 
 FAILED = object()

@@ -18,21 +18,9 @@ from policyengine.language.checking.setting_checks import MOST_TIERS
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.language.types import DOUBLE, INT, MEMORY, STRING, Kind, Type, optional_of
 from policyengine.policy_compiler import checked, compile_files
-from tests.fuzz.writer import (
-    EVERY_POD,
-    EVERYTHING,
-    OWN,
-    PARAMS,
-    PLAIN,
-    POD_ONLY,
-    RUNNING,
-    SCALARS,
-    VICTIM,
-    WRITTEN,
-    Named,
-    Where,
-    Writer,
-)
+from tests.fuzz.expression_writer import OWN, PLAIN, WRITTEN
+from tests.fuzz.vocabulary import EVERY_POD, EVERYTHING, POD_ONLY, RUNNING, SCALARS, VICTIM, Named, Where
+from tests.fuzz.writer import PARAMS, Writer
 
 PLACED = ("reserve", "permit", "preBind", "postBind")
 """Points at which a node is chosen."""

@@ -16,10 +16,11 @@ from policyengine.language.functions import FUNCTIONS
 from policyengine.language.parse import parse_file
 from policyengine.language.schema import NODE, OBJECTS, ROOTS
 from policyengine.language.types import Kind, list_of
+from tests.fuzz.expression_writer import WRITTEN
 from tests.fuzz.policies import PolicyWriter
 from tests.fuzz.rules import main, tried
 from tests.fuzz.transformed import scaled
-from tests.fuzz.writer import EVERYTHING, WRITTEN, reachable, readable
+from tests.fuzz.vocabulary import EVERYTHING, reachable, readable
 
 EACH = 500
 """Rules a test; four tests."""

@@ -11,7 +11,9 @@ from policyengine.language.evaluator import Closure, Names
 from policyengine.language.schema import attribute
 from policyengine.language.types import QOS, Kind, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN, NONE, BoolKey, Optional
-from tests.fuzz.writer import EVERY_POD, EVERYTHING, SCALARS, WRITTEN, Where, Writer
+from tests.fuzz.expression_writer import WRITTEN
+from tests.fuzz.vocabulary import EVERY_POD, EVERYTHING, SCALARS, Where
+from tests.fuzz.writer import Writer
 
 ALONE = Where(EVERY_POD.roots - {"all"})
 """What an expression reads that `evaluate` gives a value."""

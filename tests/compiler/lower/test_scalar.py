@@ -27,7 +27,7 @@ from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 from tests.compiler.expressions import FAILED, columns, drawn, typed
 from tests.compiler.worlds import PlainPod, World, drawn_pod, drawn_world
-from tests.fuzz.writer import Where
+from tests.fuzz.vocabulary import Where
 
 
 class OneNode(Names):

@@ -15,7 +15,7 @@ from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.subject import Subject
 from policyengine.language.lint.truth import true
 from policyengine.language.parse import parse_file
-from tests.fuzz.writer import EVERY_POD
+from tests.fuzz.vocabulary import EVERY_POD
 from tests.language.lint.findings import plugins
 from tests.language.typed import sources
 
