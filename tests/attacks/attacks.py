@@ -26,9 +26,9 @@ from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.controllers.cluster import MERGE, Caller, Refused
 from policyengine.simulator.real_server import connect, unverified
+from tests.faults.objects import MAPS, NODES, PODS, pod
 from tests.faults.process_cluster import SERVES
 from tests.faults.test_real_processes import BURNS, MANY_TESTS
-from tests.faults.world import MAPS, NODES, PODS, pod
 from tests.server.test_webhook import config_map, review
 
 MIB = 1 << 20

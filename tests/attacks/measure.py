@@ -19,8 +19,8 @@ from typing import NamedTuple
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.controllers.cluster import Refused
 from tests.attacks.site import Service, Site
+from tests.faults.objects import PODS, pod
 from tests.faults.process_cluster import ROOT, SERVES
-from tests.faults.world import PODS, pod
 
 RATE = 20
 """Pods a second."""

@@ -20,8 +20,8 @@ from policyengine.clock import SystemClock
 from policyengine.simulator.controllers.cluster import Caller
 from policyengine.simulator.real_server import connect, unverified
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
+from tests.faults.objects import NODES, node
 from tests.faults.process_cluster import ADMIN, PATIENT, POLICY, REPLICAS, ROOT, server
-from tests.faults.world import NODES, node
 from tests.simulator.api_server.keys import Keys
 
 _UNVERIFIED = unverified()

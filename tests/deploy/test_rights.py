@@ -16,7 +16,7 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.notices import PERIOD
 from policyengine.kube.scheduling import Scheduler
 from policyengine.simulator.real_server import ASSETS
-from tests.deploy import rights, scenes
+from tests.deploy import rights, scene_objects, scenes
 from tests.deploy.manifests import DEPLOY, documents
 from tests.deploy.rights import Grant, grants
 from tests.deploy.stage import Stage, embedded, real
@@ -90,7 +90,7 @@ SCENES: dict[str, dict[tuple[str, str] | str, tuple[scenes.Scene, str]]] = {
 
 def needed_for(grant: Grant) -> tuple[scenes.Scene, str]:
     resource = "metrics" if grant.group == "metrics.k8s.io" else grant.resource
-    if grant.group == scenes.NATIVE and resource == "podgroups/status":
+    if grant.group == scene_objects.NATIVE and resource == "podgroups/status":
         resource = f"own {resource}"
     of_account = SCENES[grant.account]
     return of_account.get((resource, grant.verb)) or of_account[grant.verb]
@@ -146,7 +146,7 @@ async def without(stage: Stage, grant: Grant) -> None:
 
 async def all_of_them(server: Callable[[], AbstractAsyncContextManager[Stage]]) -> None:
     async with server() as stage:
-        await scenes.begin(stage)
+        await scene_objects.begin(stage)
         await with_everything(stage)
         for grant in grants():
             is_asked = EVERY or needed_for(grant)[1] not in (BOUND, FOLLOWED) or grant.resource in SOME
@@ -166,12 +166,15 @@ async def test_the_same_on_the_real_server() -> None:
 async def told_where_nobody_reads(*more: str) -> set[str]:
     """What is told of a ConfigMap and a SchedulingPolicy in another namespace, by `deploy/` and these manifests."""
     async with embedded() as stage:
-        await scenes.begin(stage)
+        await scene_objects.begin(stage)
         for path in more:
             for one in documents(DEPLOY / path):
                 await rights.apply(stage.admin, one)
         await stage.call("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
-        for path, made in ((scenes.MAPS, scenes.policy("map")), (scenes.POLICIES, scenes.scheduling_policy("object"))):
+        for path, made in (
+            (scene_objects.MAPS, scene_objects.policy("map")),
+            (scene_objects.POLICIES, scene_objects.scheduling_policy("object")),
+        ):
             await stage.call("POST", path.replace("policyengine-policies", "team"), made)
         wire, stop = stage.wire("policyengine"), asyncio.Event()
         given: dict[str, Any] = {"namespace": "policyengine-policies", "host": "tests", "with_notices": True}
@@ -181,7 +184,7 @@ async def told_where_nobody_reads(*more: str) -> set[str]:
         stop.set()
         await work
         assert wire.refused == []
-        events = (await stage.call("GET", scenes.EVENTS.replace("default", "team")))["items"]
+        events = (await stage.call("GET", scene_objects.EVENTS.replace("default", "team")))["items"]
         return {one["regarding"]["name"] for one in events if one["reason"] == "PolicyNotRead"}
 
 

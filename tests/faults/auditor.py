@@ -14,138 +14,35 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
-Json = dict[str, Any]
+from tests.faults.facts import (
+    RESOURCES,
+    Json,
+    allocatable_of,
+    asks,
+    begun,
+    ended,
+    gang_of,
+    gives_way,
+    key_of,
+    least_of,
+    node_of,
+    refusal,
+)
+from tests.faults.knowledge import LANDS_WITHIN, Call, Knowledge, Policy
+from tests.faults.last_look import LastLook
 
 INVARIANTS = {f"I{number}" for number in range(1, 11)}
-UNITS = {"m": Fraction(1, 1000), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "": Fraction(1)}
-RESOURCES = ("cpu", "memory", "pods")
 STRANGER = "outside"
 """The user agent of whoever is no replica."""
-FINISHED = ("Succeeded", "Failed")
-ENFORCED = ("NoSchedule", "NoExecute")
 RENEW_DEADLINE = 10.0
-LANDS_WITHIN = 60.0
-"""Seconds after which a request without an answer can take effect no more."""
 WINDOW, FAILURES, READS = 60.0, 40, 60
 """In so many seconds so many failed requests, and so many lists, of one client for one path."""
 INSTANT = 1e-6
-GIVES_WAY = "policyengine.io/gives-way"
 OVERFULL = 2.0
 """Seconds for which a node may be overfull by a pod that gives way."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What the auditor is told of a policy: where its pods may stand; None for anywhere."""
-
-    scheduler: str
-    nodes: frozenset[str] | None = None
-
-
-@dataclass
-class Call:
-    """A request as a replica's wire saw it. `status` 0: no answer."""
-
-    who: str
-    method: str
-    path: str
-    body: Json = field(default_factory=dict)
-    status: int = 0
-    retry_after: float = 0.0
-
-    @property
-    def is_binding(self) -> bool:
-        return self.path.endswith("/binding")
-
-    @property
-    def is_lease(self) -> bool:
-        return "/leases" in self.path
-
-    @property
-    def uid(self) -> str:
-        """Of the pod it is about, so that a namesake's request is another one; empty where it names none."""
-        body = self.body if isinstance(self.body, dict) else {}  # a JSON patch is a list
-        return str(body.get("metadata", {}).get("uid", ""))
-
-
-@dataclass
-class Knowledge:
-    """What one replica has been shown, each object at its newest version."""
-
-    pods: dict[str, Json] = field(default_factory=dict)
-    nodes: dict[str, Json] = field(default_factory=dict)
-    gone: dict[str, int] = field(default_factory=dict)
-    bound_to: dict[str, str] = field(default_factory=dict)
-    """UID -> node of bindings it sent that may hold."""
-    unknown: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """UID -> (node, since when) of bindings it sent and got no answer for."""
-    on_the_way: set[str] = field(default_factory=set)
-    """UIDs of bindings it sent that are not answered yet."""
-    reads: dict[tuple[str, str], float] = field(default_factory=dict)
-    """(namespace, name) of pods it read -> when the read that was answered last was asked for."""
-    grounds: dict[tuple[str, str], tuple[tuple[Json, ...], frozenset[str]]] = field(default_factory=dict)
-    """(UID, node's name) of a binding it sent -> the node as it knew it and as it was then, and the UIDs that it knew
-    to be there."""
-
-    def show(self, kind: str, what: str, item: Json) -> None:
-        meta = item["metadata"]
-        table, key = (self.pods, meta["uid"]) if kind == "pods" else (self.nodes, meta["name"])
-        version = int(meta["resourceVersion"])
-        known = table.get(key)
-        if known is not None and int(known["metadata"]["resourceVersion"]) >= version:
-            return
-        if self.gone.get(meta["uid"], -1) >= version:
-            return
-        if what == "DELETED":
-            table.pop(key, None)
-            self.gone[meta["uid"]] = version
-        else:
-            table[key] = item
-        if kind == "pods":
-            self._replace_namesakes(meta)
-
-    def _replace_namesakes(self, meta: Json) -> None:
-        for uid, pod in list(self.pods.items()):
-            other = pod["metadata"]
-            same = (other["namespace"], other["name"]) == (meta["namespace"], meta["name"])
-            if same and uid != meta["uid"] and int(other["resourceVersion"]) < int(meta["resourceVersion"]):
-                del self.pods[uid]
-
-    def settle(self, pod: Json) -> None:
-        """It was shown a pod by a read. Where that was asked for when nothing that was sent before could land any more,
-        and the pod stands nowhere, its binding does not hold, and never will."""
-        meta = pod["metadata"]
-        uid, asked = meta["uid"], self.reads.get((meta["namespace"], meta["name"]), 0.0)
-        node, since = self.unknown.get(uid, ("", asked))
-        if uid not in self.on_the_way and not _node(pod) and asked >= since + LANDS_WITHIN:
-            del self.unknown[uid], self.bound_to[uid]
-            self.grounds.pop((uid, node), None)
-
-    def forget(self) -> None:
-        """The server has gone back: any version of what it was shown is newer, and what it sent does not hold, but for
-        what it has no answer for."""
-        for shown in (self.pods, self.nodes):
-            for key, item in shown.items():
-                shown[key] = {**item, "metadata": {**item["metadata"], "resourceVersion": "0"}}
-        for past in (self.gone, self.reads, self.grounds):
-            past.clear()
-        self.bound_to = {uid: node for uid, node in self.bound_to.items() if uid in {*self.unknown, *self.on_the_way}}
-
-    def on(self, node: str) -> frozenset[str]:
-        """UIDs of the pods that it has been shown on the node."""
-        return frozenset(uid for uid, pod in self.pods.items() if _node(pod) == node)
-
-    def listed(self, kind: str, keys: set[str], version: int) -> None:
-        """A whole list was shown: what it has not is gone, unless it is newer."""
-        table = self.pods if kind == "pods" else self.nodes
-        for key, item in list(table.items()):
-            if key not in keys and int(item["metadata"]["resourceVersion"]) <= version:
-                del table[key]
 
 
 class Auditor:
@@ -281,7 +178,7 @@ class Auditor:
         uid, name, known = call.uid, call.body["target"]["name"], self._known[call.who]
         pod, node = known.pods.get(uid), known.nodes.get(name)
         if pod is not None and pod["spec"].get("nodeName"):
-            self.object_to("I1", f"{_key(pod)} was to be bound though seen on {pod['spec']['nodeName']}")
+            self.object_to("I1", f"{key_of(pod)} was to be bound though seen on {pod['spec']['nodeName']}")
         other, since = known.unknown.get(uid, (name, 0.0))
         if other != name and self.now < since + LANDS_WITHIN:
             self.object_to("I1", f"{uid} was sent to {name} while its binding to {other} could still land")
@@ -290,25 +187,25 @@ class Auditor:
         if pod is None:
             return
         if node is None:
-            self.object_to("I9", f"{_key(pod)} was sent to {name}, which is gone")
+            self.object_to("I9", f"{key_of(pod)} was sent to {name}, which is gone")
             return
         versions = node, self.nodes.get(name, node), *self._just_shown(call.who, name)
-        if all(refusals := [_refusal(pod, one) for one in versions]):
-            self.object_to("I9", f"{_key(pod)} was sent to {name}: {refusals[0]}")
+        if all(refusals := [refusal(pod, one) for one in versions]):
+            self.object_to("I9", f"{key_of(pod)} was sent to {name}: {refusals[0]}")
         # Where a request is repeated, the first of them may be the one that lands.
         grounds = versions, known.on(name)
         known.grounds.setdefault((uid, name), grounds)
-        self._room(known, *grounds, f"{_key(pod)} was sent to")
+        self._room(known, *grounds, f"{key_of(pod)} was sent to")
         self._rules_of(uid, pod, name)
-        if _gang(pod):
+        if gang_of(pod):
             self._beside_its_mates(pod)
 
     def _beside_its_mates(self, pod: Json) -> None:
         """Enough members are bound, or may be: those whose binding failed are not, unless it did so right now."""
-        gang, refused = _gang(pod), {uid for uid, since in self._refused.items() if since < self.now - INSTANT}
-        bound = {uid for uid, one in self.pods.items() if _gang(one) == gang and _node(one)}
-        if self._mates[gang] & refused and len(self._mates[gang] - refused | bound) < _least(pod):
-            self.object_to("I4", f"{_key(pod)} was sent though bindings of its gang had failed")
+        gang, refused = gang_of(pod), {uid for uid, since in self._refused.items() if since < self.now - INSTANT}
+        bound = {uid for uid, one in self.pods.items() if gang_of(one) == gang and node_of(one)}
+        if self._mates[gang] & refused and len(self._mates[gang] - refused | bound) < least_of(pod):
+            self.object_to("I4", f"{key_of(pod)} was sent though bindings of its gang had failed")
 
     def _just_shown(self, who: str, node: str) -> Iterator[Json]:
         """The versions of a node that were shown at this very moment: who was quick has read them."""
@@ -324,18 +221,18 @@ class Auditor:
         on = [
             pod
             for uid, pod in self.pods.items()
-            if not _ended(pod) and _node(pod) in ("", name) and (ours.get(uid) == name or uid in seen)
+            if not ended(pod) and node_of(pod) in ("", name) and (ours.get(uid) == name or uid in seen)
         ]
         for resource in RESOURCES:
-            used = sum((_asks(pod, resource) for pod in on), Fraction(0))
-            has = max(_has(node, resource) for node in (*nodes, self.nodes.get(name, nodes[0])))
+            used = sum((asks(pod, resource) for pod in on), Fraction(0))
+            has = max(allocatable_of(node, resource) for node in (*nodes, self.nodes.get(name, nodes[0])))
             if used > has:
                 self.object_to("I2", f"{did} {name}, which is over its {resource} by {float(used - has):g}")
 
     def _decision(self, details: tuple[str, str, str]) -> None:
         uid, node, policy_hash = details
         self._refused.pop(uid, None)
-        if gang := _gang(self.pods.get(uid, {"metadata": {}})):
+        if gang := gang_of(self.pods.get(uid, {"metadata": {}})):
             self._mates[gang].add(uid)
         self._decided[uid] = (node, policy_hash)
         tried_by = self._attempted.get(uid, policy_hash)
@@ -349,7 +246,7 @@ class Auditor:
         _, policy_hash = self._decided.get(uid, ("", ""))
         policy = self._policies.get(policy_hash)
         if policy is not None and policy.nodes is not None and name not in policy.nodes:
-            self.object_to("I6", f"{_key(pod)} was sent to {name} in the name of {policy_hash:.12}, which forbids it")
+            self.object_to("I6", f"{key_of(pod)} was sent to {name} in the name of {policy_hash:.12}, which forbids it")
 
     # ---- writes
 
@@ -365,7 +262,7 @@ class Auditor:
         else:
             table[key] = write.after
         if self._verifies:
-            self._measure(_node(item) if write.kind == "Pod" else write.name)
+            self._measure(node_of(item) if write.kind == "Pod" else write.name)
         if write.after is None:
             return
         if write.subresource == "binding" and write.user_agent.startswith("scheduler"):
@@ -374,13 +271,13 @@ class Auditor:
     def _measure(self, name: str) -> None:
         """Whether the node is overfull, by a pod that gives way and has not begun to leave; what leaves before it began
         is as good as gone."""
-        on = [pod for pod in self.pods.values() if _node(pod) == name and not _ended(pod)]
-        there = [pod for pod in on if _begun(pod) or not pod["metadata"].get("deletionTimestamp")]
+        on = [pod for pod in self.pods.values() if node_of(pod) == name and not ended(pod)]
+        there = [pod for pod in on if begun(pod) or not pod["metadata"].get("deletionTimestamp")]
         node = self.nodes.get(name)
         is_over = node is not None and any(
-            sum((_asks(pod, one) for pod in there), Fraction(0)) > _has(node, one) for one in RESOURCES
+            sum((asks(pod, one) for pod in there), Fraction(0)) > allocatable_of(node, one) for one in RESOURCES
         )
-        if is_over and any(_gives_way(pod) for pod in there):
+        if is_over and any(gives_way(pod) for pod in there):
             self._overfull.setdefault(name, self.now)
         elif (since := self._overfull.pop(name, None)) is not None and self.now - since > OVERFULL:
             self.object_to("I10", f"{name} was overfull for {self.now - since:g} s")
@@ -388,13 +285,13 @@ class Auditor:
     def _bound_in_our_name(self, who: str, uid: str, pod: Json) -> None:
         name = pod["spec"]["nodeName"]
         if uid in self._bound:
-            self.object_to("I1", f"{_key(pod)} was bound twice")
+            self.object_to("I1", f"{key_of(pod)} was bound twice")
         self._bound[uid] = name
         if uid not in self._known[who].bound_to:
-            self.object_to("I9", f"{_key(pod)} was bound, and nothing was decided about it")
+            self.object_to("I9", f"{key_of(pod)} was bound, and nothing was decided about it")
         grounds = self._known[who].grounds.pop((uid, name), None)
         if grounds is not None:  # what came while the request was on its way is nobody's fault
-            self._room(self._known[who], *grounds, f"{_key(pod)} was bound to")
+            self._room(self._known[who], *grounds, f"{key_of(pod)} was bound to")
 
     def _lease_written(self, lease: Json, by: str) -> None:
         before, self.lease = self.lease, lease.get("spec", {})
@@ -416,7 +313,7 @@ class Auditor:
         if before != self.lease:
             self._leased_at = self.now
         self.pods, self.nodes = dict(details[0]), dict(details[1])
-        self._bound = {uid: node for uid, node in self._bound.items() if _node(self.pods.get(uid)) == node}
+        self._bound = {uid: node for uid, node in self._bound.items() if node_of(self.pods.get(uid)) == node}
         self._held.clear()
         for known in self._known.values():
             known.forget()
@@ -444,170 +341,4 @@ class Auditor:
         for name, since in self._overfull.items():
             if now - since > OVERFULL:
                 self.object_to("I10", f"{name} has been overfull for {now - since:g} s")
-        if cache is not None:
-            self._compare(cache)
-            for uid in cache["held"]:
-                self.object_to("I4", f"{uid} still holds room and is not bound")
-        for uid, pod in self.pods.items():
-            policy = serves.get(pod["spec"]["schedulerName"])
-            if policy is not None and self._waits(pod):
-                self._not_lost(uid, pod, policy)
-        self._whole_gangs(serves)
-
-    def _compare(self, cache: Mapping[str, Any]) -> None:
-        pods = {uid: pod["spec"].get("nodeName", "") for uid, pod in self.pods.items() if not _ended(pod)}
-        nodes = {
-            name: (int(_has(node, "cpu") * 1000), bool(node["spec"].get("unschedulable")))
-            for name, node in self.nodes.items()
-        }
-        for what, real in (("pods", pods), ("nodes", nodes)):
-            if cache[what] != real:
-                self.object_to("I7", f"{what}: {sorted(set(cache[what].items()) ^ set(real.items()))}")
-
-    @staticmethod
-    def _waits(pod: Json) -> bool:
-        meta, spec = pod["metadata"], pod["spec"]
-        return not (spec.get("nodeName") or meta.get("deletionTimestamp") or _ended(pod))
-
-    def _not_lost(self, uid: str, pod: Json, policy: Policy) -> None:
-        if not pod["spec"].get("schedulingGates") and not _told(pod):
-            self.object_to("I3", f"{_key(pod)} waits and no reason is stated")
-        if not _gang(pod) and self._fits(pod, policy, {}):
-            self.object_to("I3", f"{_key(pod)} waits though it fits")
-
-    def _fits(self, pod: Json, policy: Policy, beside: dict[str, str]) -> str:
-        """A node with room for the pod, others standing `beside` (UID -> node, "" for gone); empty for none."""
-        if pod["spec"].get("schedulingGates"):
-            return ""
-        for name, node in self.nodes.items():
-            allowed = policy.nodes is None or name in policy.nodes
-            if allowed and not _refusal(pod, node) and self._has_room(pod, node, beside):
-                return name
-        return ""
-
-    def _has_room(self, pod: Json, node: Json, beside: dict[str, str]) -> bool:
-        name, mine = node["metadata"]["name"], pod["metadata"]["uid"]
-        others = [
-            other
-            for uid, other in self.pods.items()
-            if uid != mine
-            and not _ended(other)
-            and beside.get(uid, other["spec"].get("nodeName") or _nominated(other, pod)) == name
-        ]
-        return all(
-            sum((_asks(other, one) for other in (*others, pod)), Fraction(0)) <= _has(node, one) for one in RESOURCES
-        )
-
-    def _whole_gangs(self, serves: Mapping[str, Policy]) -> None:
-        gangs: defaultdict[str, list[Json]] = defaultdict(list)
-        for pod in self.pods.values():
-            if _gang(pod) and pod["spec"]["schedulerName"] in serves and not _ended(pod):
-                gangs[_gang(pod)].append(pod)
-        for gang, members in gangs.items():
-            self._whole(gang, members, serves[members[0]["spec"]["schedulerName"]])
-        in_part = [
-            gang for gang, members in gangs.items() if 0 < sum(map(bool, map(_node, members))) < _least(members[0])
-        ]
-        for one, other in combinations(in_part, 2):
-            pair = ((gangs[one], gangs[other]), (gangs[other], gangs[one]))
-            if all(
-                self._placeable(
-                    members, serves[members[0]["spec"]["schedulerName"]], dict.fromkeys(map(_uid, rest), "")
-                )
-                for members, rest in pair
-            ):
-                self.object_to("I4", f"{one} and {other} are bound in part, and each fits without the other")
-
-    def _placeable(self, members: list[Json], policy: Policy, beside: dict[str, str]) -> int:
-        """How many members find a node, if with those that are bound they are enough; else 0."""
-        found, least = 0, _least(members[0])
-        for pod in members:
-            if self._waits(pod) and (node := self._fits(pod, policy, beside)):
-                beside[_uid(pod)] = node
-                found += 1
-        return found if found + sum(bool(_node(pod)) for pod in members) >= least else 0
-
-    def _whole(self, gang: str, members: list[Json], policy: Policy) -> None:
-        least, bound = _least(members[0]), [pod for pod in members if _node(pod)]
-        placed = self._placeable(members, policy, {})
-        if not placed:
-            return
-        if 0 < len(bound) < least:
-            self.object_to("I4", f"{len(bound)} of the {least} members of {gang} are bound, and the others fit")
-        else:
-            self.object_to("I3", f"{placed} members of {gang} wait though they fit")
-
-
-def _node(pod: Json | None) -> str:
-    return "" if pod is None else str(pod["spec"].get("nodeName", ""))
-
-
-def _amount(text: Any) -> Fraction:
-    digits = str(text).rstrip("mMGi")
-    return Fraction(digits) * UNITS[str(text)[len(digits) :]]
-
-
-def _asks(pod: Json, resource: str) -> Fraction:
-    if resource == "pods":
-        return Fraction(1)
-    asked = (one.get("resources", {}).get("requests", {}).get(resource, 0) for one in pod["spec"]["containers"])
-    return sum(map(_amount, asked), Fraction(0))
-
-
-def _has(node: Json, resource: str) -> Fraction:
-    return _amount(node["status"]["allocatable"].get(resource, 0))
-
-
-def _refusal(pod: Json, node: Json) -> str:
-    """Why the pod must not stand on the node, but for room."""
-    if node["spec"].get("unschedulable"):
-        return "it is cordoned"
-    tolerated = {(one["key"], one.get("effect")) for one in pod["spec"].get("tolerations", [])}
-    for taint in node["spec"].get("taints", []):
-        if taint["effect"] in ENFORCED and not {(taint["key"], taint["effect"]), (taint["key"], None)} & tolerated:
-            return f"it has the taint {taint['key']}"
-    labels, wanted = node["metadata"].get("labels", {}), pod["spec"].get("nodeSelector", {})
-    return "" if all(labels.get(key) == value for key, value in wanted.items()) else "it has not the labels"
-
-
-def _nominated(other: Json, pod: Json) -> str:
-    """Where room is being made for another pod that this one yields to."""
-    if other["metadata"].get("deletionTimestamp") or other["spec"].get("priority", 0) < pod["spec"].get("priority", 0):
-        return ""
-    return str(other.get("status", {}).get("nominatedNodeName") or "")
-
-
-def _told(pod: Json) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(one["type"] == "PodScheduled" and one["status"] == "False" and one.get("message") for one in conditions)
-
-
-def _ended(pod: Json) -> bool:
-    return pod.get("status", {}).get("phase") in FINISHED
-
-
-def _begun(pod: Json) -> bool:
-    return "startTime" in pod.get("status", {})
-
-
-def _gives_way(pod: Json) -> bool:
-    meta = pod["metadata"]
-    has_controller = any(one.get("controller") for one in meta.get("ownerReferences", []))
-    return GIVES_WAY in meta.get("annotations", {}) and has_controller and not _begun(pod)
-
-
-def _gang(pod: Json) -> str:
-    group = pod["metadata"].get("labels", {}).get("podGroup", "")
-    return f"{pod['metadata']['namespace']}/{group}" if group else ""
-
-
-def _least(pod: Json) -> int:
-    return int(pod["metadata"]["labels"]["minAvailable"])
-
-
-def _uid(pod: Json) -> str:
-    return str(pod["metadata"]["uid"])
-
-
-def _key(pod: Json) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        LastLook(self.pods, self.nodes, self.object_to).take(cache, serves)

@@ -26,9 +26,9 @@ from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.simulator.controllers.cluster import MERGE, Caller
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
+from tests.faults.objects import MAPS, NODES, PODS, node, pod
 from tests.faults.process_evidence import Bystander
 from tests.faults.process_proxy import Proxy, proxy
-from tests.faults.world import MAPS, NODES, PODS, node, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = "admin"

@@ -17,7 +17,8 @@ from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Transport
 from policyengine.kube.leader import LeaseSettings
 from policyengine.simulator.controllers.cluster import Caller
-from tests.faults.auditor import Auditor, Call, Policy
+from tests.faults.auditor import Auditor
+from tests.faults.knowledge import Call, Policy
 
 Json = dict[str, Any]
 PATHS = {

@@ -9,7 +9,8 @@ from typing import Any
 from policyengine.kube.leader import LeaseSettings
 from policyengine.simulator.api_server.faults import effects as effects
 from policyengine.simulator.api_server.store import Entry, encode
-from tests.faults.world import MERGE, Replica, World
+from tests.faults.objects import MERGE
+from tests.faults.world import Replica, World
 
 Json = dict[str, Any]
 

@@ -17,8 +17,10 @@ from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
+from tests.faults.actors import meanwhile
 from tests.faults.defence import fault
-from tests.faults.world import PODS, World, binding, meanwhile, play, pod
+from tests.faults.objects import PODS, binding, pod
+from tests.faults.world import World, play
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
 READS = {"verb": "get", "resource": "pods", "client": "scheduler"}

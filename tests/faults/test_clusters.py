@@ -11,8 +11,10 @@ from policyengine.scheduler import event_handlers
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.faults import effects as effects
+from tests.faults.actors import meanwhile
 from tests.faults.defence import fault
-from tests.faults.world import NODES, PODS, World, meanwhile
+from tests.faults.objects import NODES, PODS
+from tests.faults.world import World
 
 STATUS = {"verb": "patch", "resource": "pods", "subresource": "status", "client": "scheduler"}
 GONE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}

@@ -10,9 +10,10 @@ import pytest
 from policyengine.kube.leader import LeaderElector
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
+from tests.faults.objects import MERGE
 from tests.faults.restored import copy_of, restore
 from tests.faults.test_processes import two
-from tests.faults.world import MERGE, World
+from tests.faults.world import World
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/policyengine"
 

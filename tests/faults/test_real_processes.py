@@ -20,6 +20,8 @@ from aiohttp import ClientSession
 from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.watching.reflector import STALL_AFTER
 from tests.api_servers import the_most_real
+from tests.faults.objects import CRD, CRDS, MAPS, MERGE, POLICIES
+from tests.faults.objects import PODS as PODS_PATH
 from tests.faults.process_cluster import (
     LEASE,
     PATIENT,
@@ -35,8 +37,6 @@ from tests.faults.process_cluster import (
     free_port,
 )
 from tests.faults.process_evidence import PATHS
-from tests.faults.world import CRD, CRDS, MAPS, MERGE, POLICIES
-from tests.faults.world import PODS as PODS_PATH
 
 NODES, CPUS, PODS = 6, 6, 45
 """More pods than have room, so that whoever forgets a binding fills a node over."""

@@ -17,7 +17,8 @@ from policyengine.kube.watching.store import Store
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
-from tests.faults.world import PODS, World
+from tests.faults.objects import PODS
+from tests.faults.world import World
 
 HEARD = {"verb": "watch", "client": "scheduler", "resource": "pods"}
 

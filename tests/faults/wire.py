@@ -10,7 +10,7 @@ from typing import Any
 
 from policyengine.kube.http.client import ConnectionFailed, Response
 from policyengine.simulator.api_server.memory import MemoryTransport
-from tests.faults.auditor import Call
+from tests.faults.knowledge import Call
 
 KINDS = ("pods", "nodes")
 NOT_SENT = 499

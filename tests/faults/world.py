@@ -16,8 +16,6 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
-import yaml
-
 from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
@@ -26,25 +24,16 @@ from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.actions import Bind
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import Request
-from tests.deploy.manifests import DEPLOY
-from tests.faults.auditor import Auditor, Policy
+from tests.faults.auditor import Auditor
+from tests.faults.knowledge import Policy
+from tests.faults.objects import MAPS, MERGE, NODES, PODS, Json, binding, node, pod
 from tests.faults.wire import Wire
 from tests.faults.write_log import tell_writes
 from tests.kube.virtual_time import VirtualClock, VirtualLoop
 
-Json = dict[str, Any]
-PODS = "/api/v1/namespaces/default/pods"
-NODES = "/api/v1/nodes"
-MAPS = "/api/v1/namespaces/kube-system/configmaps"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CRD = yaml.safe_load((DEPLOY / "base" / "schedulingpolicies.yaml").read_text())
-POLICIES = "/apis/policyengine.io/v1alpha1/namespaces/kube-system/schedulingpolicies"
-MERGE = "application/merge-patch+json"
-OURS = "ours"
 GANGS = """policy "main" {
   scheduler "ours"
   let group = pod.labels[?"podGroup"].orValue("")
@@ -331,96 +320,6 @@ def _worded(details: Any) -> str:
     if hasattr(details, "resource_version"):
         return f"{details.verb} {details.kind} {details.key} {details.subresource} by {details.user_agent}"
     return str(details)[:160]
-
-
-def pod(name: str, cpu: str = "1", *, gang: str = "", least: int = 0, scheduler: str = OURS, **spec: Any) -> Json:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    labels = {"podGroup": gang, "minAvailable": str(least)} if gang else {}
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"schedulerName": scheduler, "containers": [container], **spec},
-    }
-
-
-def of_set(name: str, cpu: str = "1", **more: Any) -> Json:
-    """A pod that a controller makes anew when it is gone (`controllers`)."""
-    made = pod(name, cpu, **more)
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "set", "controller": True}
-    made["metadata"]["ownerReferences"] = [owner]
-    return made
-
-
-def node(name: str, cpu: str = "1", **spec: Any) -> Json:
-    size = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    status = {"capacity": size, "allocatable": size, "conditions": [ready]}
-    labels = {"kubernetes.io/hostname": name}
-    return {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-        "status": status,
-    }
-
-
-def binding(name: str, target: str) -> Json:
-    return {"metadata": {"name": name}, "target": {"kind": "Node", "name": target}}
-
-
-def meanwhile(*requests: tuple[str, str, Any], after: bool = False) -> fault.Meanwhile:
-    """Others' requests (method, path, body)."""
-    made = []
-    for method, path, body in requests:
-        content = MERGE if method == "PATCH" else "application/json"
-        raw = b"" if body is None else json.dumps(body).encode()
-        made.append(Request(method, path, {}, {"content-type": content, "user-agent": "meanwhile"}, raw))
-    return fault.Meanwhile(tuple(made), after)
-
-
-async def kubelets(world: World) -> None:
-    """They end what is being deleted on their nodes."""
-    while True:
-        await asyncio.sleep(3)
-        for item in (await world.call("GET", PODS))["items"]:
-            if item["spec"].get("nodeName") and item["metadata"].get("deletionTimestamp"):
-                await world.delete(item["metadata"]["name"])
-
-
-async def controllers(world: World, made: dict[str, Json]) -> None:
-    """Make each of these pods anew, under another name, when it is leaving; by name, and there may come more."""
-    while True:
-        await asyncio.sleep(2)
-        found = {item["metadata"]["name"]: item["metadata"] for item in (await world.call("GET", PODS))["items"]}
-        for name, item in list(made.items()):
-            if "deletionTimestamp" in found.get(name, {"deletionTimestamp": ""}):
-                again = f"{name}-again"
-                made[again] = {**made.pop(name), "metadata": {**item["metadata"], "name": again}}
-                await world.call("POST", PODS, made[again])
-
-
-async def of_controllers(world: World, made: dict[str, Json], *pods: Json) -> None:
-    """Pods that a controller has just made."""
-    for item in pods:
-        made[item["metadata"]["name"]] = item
-        await world.call("POST", PODS, item)
-
-
-async def drain(world: World, target: str) -> list[str]:
-    """`kubectl drain`; controllers make up for the pods of gangs, under new names, which are returned."""
-    await world.patch_node(target, {"spec": {"unschedulable": True}})
-    made = []
-    for item in (await world.call("GET", PODS))["items"]:
-        name, labels, spec = item["metadata"]["name"], item["metadata"].get("labels", {}), item["spec"]
-        if spec.get("nodeName") == target:
-            await world.delete(name)
-            if "podGroup" in labels:
-                made.append(f"{name}-again")
-                cpu = spec["containers"][0]["resources"]["requests"]["cpu"]
-                await world.pod(made[-1], cpu, gang=labels["podGroup"], least=int(labels["minAvailable"]))
-    return made
 
 
 Play = Callable[[World], Awaitable[None]]

@@ -32,7 +32,8 @@ from policyengine.plugins.registry import IN_TREE
 from policyengine.scheduler.conditions_and_events import cut
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.memory import MemoryTransport
-from tests.faults.world import PODS, World, play, profiles_of
+from tests.faults.objects import PODS
+from tests.faults.world import World, play, profiles_of
 
 Json = dict[str, Any]
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

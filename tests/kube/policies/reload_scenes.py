@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.faults import world as worlds
-from tests.faults.auditor import Policy
-from tests.faults.world import MAPS, MERGE, World, play
+from tests.faults.knowledge import Policy
+from tests.faults.objects import MAPS, MERGE
+from tests.faults.world import World, play
 
 PIN = """policy "pin" {{
   scheduler "pinned"

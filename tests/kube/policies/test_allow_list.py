@@ -15,7 +15,8 @@ from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled, SourceKey
 from policyengine.kube.policies.proving import Prover
 from tests.faults import world as worlds
-from tests.faults.world import MAPS, MERGE, World, play
+from tests.faults.objects import MAPS, MERGE
+from tests.faults.world import World, play
 from tests.kube.policies.reload_scenes import CANARY, PIN, change, config_map, serves, status, two_nodes
 from tests.kube.policies.unruly import registry
 

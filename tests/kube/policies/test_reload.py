@@ -10,7 +10,8 @@ import pytest
 from policyengine.kube.policies import compiling
 from policyengine.kube.policies.compiling import CompileLimiter
 from tests.faults import world as worlds
-from tests.faults.world import MAPS, MERGE, World, play
+from tests.faults.objects import MAPS, MERGE
+from tests.faults.world import World, play
 from tests.kube.policies.reload_scenes import (
     OPEN,
     PIN,

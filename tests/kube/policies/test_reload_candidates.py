@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from policyengine.scheduler.messages import ComparisonRequested
-from tests.faults.world import MAPS, World, play
+from tests.faults.objects import MAPS
+from tests.faults.world import World, play
 from tests.kube.policies.reload_scenes import (
     CANARY,
     OPEN,

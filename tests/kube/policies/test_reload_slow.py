@@ -11,7 +11,8 @@ from policyengine.kube.policies.config_map import STATUS
 from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem
 from policyengine.kube.policies.reload import SETTLING
 from tests.faults import world as worlds
-from tests.faults.world import MAPS, World, play
+from tests.faults.objects import MAPS
+from tests.faults.world import World, play
 from tests.kube.policies.reload_scenes import PIN, change, config_map, serves, status, two_nodes
 
 SLOW = PIN.format(node="n1") + "// its tests take 30 s\n"

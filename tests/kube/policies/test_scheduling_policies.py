@@ -19,7 +19,8 @@ from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.watching.reflector import ABSENT_FOR
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects
-from tests.faults.world import CRD, CRDS, MERGE, POLICIES, World, play
+from tests.faults.objects import CRD, CRDS, MERGE, POLICIES
+from tests.faults.world import World, play
 from tests.kube.policies.reload_scenes import (
     EVENTS,
     PIN,

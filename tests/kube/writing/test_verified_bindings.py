@@ -16,7 +16,8 @@ from policyengine.simulator.api_server.faults import effects as effects
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
-from tests.faults.world import binding, meanwhile
+from tests.faults.actors import meanwhile
+from tests.faults.objects import binding
 from tests.kube import scenes
 from tests.kube.scenes import EVENTS, PODS, pod
 
