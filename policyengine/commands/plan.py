@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +14,15 @@ import click
 
 from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, output_option, param_option
 from policyengine.commands.policies import load_profiles
-from policyengine.commands.progress import progress
+from policyengine.commands.progress import Told, progress
+from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
+    from policyengine.diagnosis.dump import DumpedObject
     from policyengine.framework.profile import Profile
-    from policyengine.plan.comparison import Plan
+    from policyengine.plan.comparison import Effect, Plan
+    from policyengine.plan.membership import Memberships
+    from policyengine.plan.rerun import Rerun
 
 FAILED = 1
 
@@ -31,7 +37,8 @@ FAILED = 1
 @param_option
 @click.option("--now", type=Moment(), metavar="TIME", help="The time of a dump.  [default: now]")
 @click.option("--fail-on", metavar="EXPRESSION", help="Exit with 1 where it is true, as `waiting > 0`.")
-@output_option("text", "json", "markdown")
+@click.option("--by-rule", is_flag=True, help="Play once more for each rule that differs, with that one undone.")
+@output_option("text", "json", "markdown", "html")
 def plan(
     policies: tuple[Path, ...],
     cluster: Path | None,
@@ -42,6 +49,7 @@ def plan(
     params: dict[str, str],
     now: float | None,
     fail_on: str | None,
+    by_rule: bool,
     output: str,
 ) -> None:
     """Show what the policy NEW would do where OLD serves: who is placed, waits, is evicted, how long, how full.
@@ -61,20 +69,28 @@ def plan(
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
     if recording is not None:
-        found = _of_recording(recording, old, new)
+        source = _of_recording(recording, old)
     elif scenario is not None:
-        found = _of_scenario(scenario, old, new)
+        source = _of_scenario(scenario, old)
     else:
-        found = _of_cluster(cluster, kubeconfig, context, old, new, now)
+        source = _of_cluster(cluster, kubeconfig, context, old, now)
+    found = _made(source, new, by_rule)
+    _tell(found, output)
+    sys.exit(FAILED if fail_on is not None and _holds(fail_on, found) else 0)
+
+
+def _tell(found: Plan, output: str) -> None:
+    from policyengine.commands.plan_page import page
     from policyengine.commands.plan_text import show, written
 
     if output == "json":
         click.echo(json.dumps(found.json, indent=2))
     elif output == "markdown":
         click.echo(written(found))
+    elif output == "html":
+        click.echo(page(found), nl=False)
     else:
         show(found)
-    sys.exit(FAILED if fail_on is not None and _holds(fail_on, found) else 0)
 
 
 def _check(condition: str) -> None:
@@ -96,79 +112,133 @@ def _holds(condition: str, found: Plan) -> bool:
         raise click.UsageError(f"--fail-on {error}") from None
 
 
-def _of_recording(path: Path, old: Sequence[Profile] | None, new: Sequence[Profile]) -> Plan:
-    from policyengine.commands.installed_plugins import installed_registry
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is played under both policies."""
+
+    served: Sequence[Profile]
+    """What decides today."""
+    play: Callable[[Sequence[Profile], Memberships, Told], Rerun]
+    where: str
+    notes: Sequence[str] = ()
+    objects: Sequence[DumpedObject] | None = None
+    """Of a cluster."""
+    now: float = 0.0
+
+
+def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
     from policyengine.plan.comparison import Plan, compared
+    from policyengine.plan.membership import Memberships
+    from policyengine.plan.snapshot import waiting
+    from policyengine.trials.ledger import clock
+
+    before, after = _sides(source.served, new)
+    memberships = Memberships(before, after)
+    snapshot = None
+    if source.objects is not None:
+        with progress("playing the pods that wait"):
+            snapshot = waiting(source.objects, before, after, source.now)
+    with progress("playing the old policy") as told:
+        first = source.play(before, memberships, told)
+    with progress("playing the new policy") as told:
+        second = source.play(after, memberships, told)
+    notes = list(source.notes)
+    if first.left_out:
+        notes.append(f"{first.left_out:,} pods stood on nodes that were never seen; they are left out")
+    effects = _effects(source, before, after, memberships, second, notes) if by_rule else None
+    how = ", filled anew in the order of creation" if source.objects is not None else ""
+    over = "" if how else f" over {clock(first.end)}"
+    return Plan(
+        f"{len(first.ledger.pods):,} pods{over} of {source.where}{how}",
+        _named(before),
+        _named(after),
+        compared(first, second),
+        snapshot,
+        notes,
+        effects,
+        (first, second),
+    )
+
+
+def _effects(
+    source: Source,
+    before: Sequence[Profile],
+    after: Sequence[Profile],
+    memberships: Memberships,
+    second: Rerun,
+    notes: list[str],
+) -> list[Effect]:
+    """What each change does, the one that touches most pods first."""
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.plan.by_rule import MOST, changes
+    from policyengine.plan.comparison import Effect, compared
+
+    found = []
+    undone = changes(before, after, installed_registry())
+    if len(undone) > MOST:
+        notes.append(f"the policies differ in {len(undone)} rules; the first {MOST} were played")
+    for number, one in enumerate(undone[:MOST], 1):
+        with progress(f"change {number} of {min(len(undone), MOST)}: {escaped(one.rule)} {one.how}") as told:
+            found.append(Effect(one.rule, one.how, compared(source.play(one.profiles, memberships, told), second)))
+    return sorted(found, key=lambda effect: -effect.pods)
+
+
+def _of_recording(path: Path, old: Sequence[Profile] | None) -> Source:
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.plan.history import read
     from policyengine.plan.rerun import rerun
     from policyengine.plugins.registry import with_default_profile
-    from policyengine.trials.ledger import clock
 
     try:
         with progress("reading the recording"):
             history = read(path, installed_registry())
     except OSError as error:
         raise cannot_read(path, error) from None
-    before, after = _sides(old or with_default_profile([*history.profiles.values()]), new)
-    with progress("playing the old policy") as told:
-        first = rerun(history, before, told)
-    with progress("playing the new policy") as told:
-        second = rerun(history, after, told)
-    comparison = compared(first, second)
-    about = f"{len(history.pods):,} pods over {clock(history.end - history.start)} of recording {path.name}"
-    notes = list(history.notes)
-    if first.left_out:
-        notes.append(f"{first.left_out:,} pods stood on nodes that were never seen; they are left out")
-    return Plan(about, _named(before), _named(after), comparison, notes=notes)
+
+    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
+        return rerun(history, profiles, told, memberships)
+
+    served = old or with_default_profile([*history.profiles.values()])
+    return Source(served, play, f"recording {path.name}", history.notes)
 
 
-def _of_scenario(path: Path, old: Sequence[Profile] | None, new: Sequence[Profile]) -> Plan:
+def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.plan.comparison import Plan, compared
-    from policyengine.plan.rerun import Rerun
-    from policyengine.trials.ledger import clock
+    from policyengine.plan.membership import Watching
+    from policyengine.plan.rerun import finished
     from policyengine.trials.simulation import Simulation
 
     registry = installed_registry()
-    first = Simulation(path, old, registry=registry)
-    before, after = _sides(first.profiles, new)
-    second = Simulation(path, after, registry=registry)
-    with progress("playing the old policy") as told:
-        first.run(told)
-    with progress("playing the new policy") as told:
-        second.run(told)
-    runs = [Rerun(one.play.ledger, one.play.at) for one in (first, second)]
-    comparison = compared(runs[0], runs[1])
-    about = f"{len(first.play.ledger.pods):,} pods over {clock(first.play.at)} of scenario {path.name}"
-    return Plan(about, _named(before), _named(after), comparison)
+    served = Simulation(path, old, registry=registry).profiles
+
+    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
+        watching = Watching(memberships)
+        given = None if old is None and all(map(is_, profiles, served)) else profiles
+        run = Simulation(path, given, registry=registry, watch=watching)
+        watching.play = run.play
+        run.run(told)
+        return finished(run.play, watching)
+
+    return Source(served, play, f"scenario {path.name}")
 
 
 def _of_cluster(
-    path: Path | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    old: Sequence[Profile] | None,
-    new: Sequence[Profile],
-    now: float | None,
-) -> Plan:
+    path: Path | None, kubeconfig: Path | None, context: str | None, old: Sequence[Profile] | None, now: float | None
+) -> Source:
     from policyengine.clock import SystemClock
-    from policyengine.cluster.kinds import PODS
     from policyengine.commands.explaining.cluster import from_file, from_server
     from policyengine.kube.config import credentials
-    from policyengine.plan.comparison import Plan, compared
-    from policyengine.plan.snapshot import anew, waiting
+    from policyengine.plan.rerun import rerun
+    from policyengine.plan.snapshot import history_of
 
     found = from_file(path, old) if path is not None else from_server(credentials.load(kubeconfig, context), old)
     moment = now if now is not None else SystemClock().now()
-    before, after = _sides(found.profiles, new)
-    with progress("playing the pods that wait"):
-        snapshot = waiting(found.objects, before, after, moment)
-    with progress("filling the cluster anew"):
-        first, second = (anew(found.objects, profiles, moment) for profiles in (before, after))
-    count = sum(one.kind == PODS.kind for one in found.objects)
-    comparison = compared(first, second)
-    about = f"{count:,} pods of {found.where}, filled anew in the order of creation"
-    return Plan(about, _named(before), _named(after), comparison, snapshot, found.notes)
+    history = history_of(found.objects, moment)
+
+    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
+        return rerun(history, profiles, told, memberships)
+
+    return Source(found.profiles, play, found.where, found.notes, found.objects, moment)
 
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from policyengine.control_characters import escaped
 from policyengine.trials.ledger import clock
 
 if TYPE_CHECKING:
-    from policyengine.plan.comparison import Fares, Plan
+    from policyengine.plan.comparison import Effect, Fares, Plan, Sides
 
 ROWS: Final = 10
 """Pods of one kind that are shown; JSON has more."""
@@ -26,9 +26,9 @@ Row = tuple[str, ...]
 def show(plan: Plan, console: Console | None = None) -> None:
     """Print it; colours on a terminal only."""
     console = console or standard_output(WIDE)
-    for line in _head(plan):
-        console.print(Text(line), soft_wrap=True)
-    for title, headers, rows in _tables(plan):
+    for line in head(plan):
+        console.print(Text(escaped(line)), soft_wrap=True)
+    for title, headers, rows in tables(plan):
         console.print()
         console.print(Text(title, "bold"))
         table = Table(*headers, box=None, pad_edge=False, header_style="dim")
@@ -39,25 +39,25 @@ def show(plan: Plan, console: Console | None = None) -> None:
 
 def written(plan: Plan) -> str:
     """The same as Markdown."""
-    lines = ["### policyengine plan", "", *(f"{line}  " for line in _head(plan))]
-    for title, headers, rows in _tables(plan):
+    lines = ["### policyengine plan", "", *(f"{escaped(line)}  " for line in head(plan))]
+    for title, headers, rows in tables(plan):
         lines += ["", f"**{title}**", "", f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
         lines += [f"| {' | '.join(escaped(cell).replace('|', '&#124;') for cell in row)} |" for row in rows]
     return "\n".join(lines)
 
 
-def _head(plan: Plan) -> Iterator[str]:
-    yield f"old  {escaped(plan.old)}"
-    yield f"new  {escaped(plan.new)}"
-    yield escaped(plan.about)
-    yield from (f"note: {escaped(note)}" for note in plan.notes)
+def head(plan: Plan) -> Iterator[str]:
+    """What was played under what, and what to know of it."""
+    yield from (f"old  {plan.old}", f"new  {plan.new}", plan.about)
+    yield from (f"note: {note}" for note in plan.notes)
 
 
-def _tables(plan: Plan) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+def tables(plan: Plan, most: int = ROWS) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Title, headers and rows of each, so many rows of pods at most; names as they are, not escaped."""
     now, comparison = plan.waiting, plan.comparison
     if now is not None:
         old, new = now.placed
-        rows: list[Row] = [(one.pod, one.old, one.new, _short(one.why)) for one in now.waiting[:ROWS]]
+        rows: list[Row] = [(one.pod, one.old, one.new, _short(one.why)) for one in now.waiting[:most]]
         title = f"Of {now.count:,} pods that wait {old:,} would be placed, {new:,} with the new policy"
         yield title, ("pod", "old", "new", "why"), rows or [("none fares otherwise", "", "", "")]
         if now.evicted[0] or now.evicted[1]:
@@ -71,17 +71,22 @@ def _tables(plan: Plan) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[
     ):
         if pods:
             headers = ("pod", "old", "new", "waited", *(["why"] if tells_why else []))
-            yield f"{title}: {len(pods):,}", headers, [_fares(one)[: len(headers)] for one in pods[:ROWS]]
+            yield f"{title}: {len(pods):,}", headers, [_fares(one)[: len(headers)] for one in pods[:most]]
+    if plan.by_rule is not None:
+        headers = ("rule", "undone", "pods", "waiting", "evictions", "wait p99")
+        rows = [_effect(one) for one in plan.by_rule] or [("no rule differs", *[""] * 5)]
+        yield "With one change undone, and the pods that fare otherwise by it", headers, rows
     if comparison.refused_by:
         rows = [(rule, str(old), str(new)) for rule, (old, new) in comparison.refused_by.items()]
         yield "Pods that wait in the end, by who refused them last", ("rule", "old", "new"), rows
-    for what, groups in (("namespace", comparison.by_namespace), ("priority", comparison.by_priority)):
+    for what, groups in (
+        ("tenant", comparison.by_tenant),
+        ("namespace", comparison.by_namespace),
+        ("priority", comparison.by_priority),
+    ):
         if len(groups) > 1:
-            rows = [
-                (str(name), *(clock(side[which]) for which in ("p50", "p99") for side in sides))
-                for name, sides in sorted(groups.items(), key=lambda item: -abs(item[1][1]["p99"] - item[1][0]["p99"]))
-            ][:ROWS]
-            yield f"Waits by {what}", (what, "p50 old", "p50 new", "p99 old", "p99 new"), rows
+            headers = (what, "p50 old", "p50 new", "p99 old", "p99 new", "share old", "share new")
+            yield f"Waits and share of the cluster by {what}", headers, _groups(groups)[:most]
 
 
 def _figures(old: Any, new: Any) -> Iterator[Row]:
@@ -96,10 +101,40 @@ def _figures(old: Any, new: Any) -> Iterator[Row]:
             other = new[name].get(resource, 0.0)
             if one or other:
                 yield f"{name} {resource}", f"{one:.1%}", f"{other:.1%}", _verdict(one, other, means, 0.005)
-    if old["gangs"] != new["gangs"]:
-        for name, is_good in (("whole", True), ("partial", False)):
-            one, other = old["gangs"][name], new["gangs"][name]
-            yield f"gangs {name}", str(one), str(other), _verdict(one, other, is_good)
+    for name, one in old["spread"].items():
+        other = new["spread"][name]
+        if min(one, other) < 1.0:
+            yield f"spread {name}", f"{one:.1%}", f"{other:.1%}", ""
+    for name, is_good in (("whole", True), ("partial", False)):
+        one, other = old["gangs"][name], new["gangs"][name]
+        if one or other:
+            yield f"gangs {name}", f"{one:,}", f"{other:,}", _verdict(one, other, is_good)
+    for name, used in new["quotas"].items():
+        for resource, other in used.items():
+            one = old["quotas"].get(name, {}).get(resource, 0.0)
+            yield f"quota {name} {resource}", f"{one:.1%}", f"{other:.1%}", ""
+
+
+def _groups(groups: Mapping[Any, Sides]) -> list[Row]:
+    """Those whose long waits differ most first."""
+    ordered = sorted(groups.items(), key=lambda item: -abs(item[1][1]["p99"] - item[1][0]["p99"]))
+    return [
+        (
+            str(name),
+            *(clock(side[which]) for which in ("p50", "p99") for side in sides),
+            *(f"{side['share']:.1%}" for side in sides),
+        )
+        for name, sides in ordered
+    ]
+
+
+def _effect(one: Effect) -> Row:
+    """Figures without the change -> with it."""
+    old, new = one.comparison.old, one.comparison.new
+    waits = (clock(old["wait"]["p99"]), clock(new["wait"]["p99"]))
+    counts = ((f"{old[name]:,}", f"{new[name]:,}") for name in ("waiting", "evictions"))
+    told = [before if before == now else f"{before} → {now}" for before, now in (*counts, waits)]
+    return one.rule, one.how, f"{one.pods:,}", *told
 
 
 def _verdict(old: float, new: float, is_good: bool | None, least: float = 0.0) -> str:

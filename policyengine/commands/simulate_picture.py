@@ -67,7 +67,7 @@ def _label(outcome: Outcome, name: str) -> str:
 def _counts(outcome: Outcome) -> tuple[float, list[tuple[float, str]]]:
     """The highest value of the queue's axis, and its ticks: up to five round numbers."""
     most = max((sample.pending for sample in outcome.ledger.samples), default=0)
-    ticks = _round_ticks(most)
+    ticks = round_ticks(most)
     return float(ticks[-1]), [(float(value), f"{value:,}") for value in ticks]
 
 
@@ -104,13 +104,16 @@ def _points(line: _Line, stretches: Sequence[Sequence[Sample]], top: int, most: 
 
 def _times(y: int, end: float) -> Iterator[str]:
     """The time axis."""
-    step = next((one for one in _TICKS if end / one <= 10), _TICKS[-1] * (1 + int(end / _TICKS[-1]) // 10))
-    at = 0
-    while at <= end and end > 0:
+    for at in time_ticks(end):
         x = LEFT + PLOT * at / end
         yield f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 4}"/>'
         yield f'<text class="middle" x="{x:.1f}" y="{y + 20}">{clock(at) if at else "0"}</text>'
-        at += step
+
+
+def time_ticks(end: float, count: int = 10) -> range:
+    """From 0 to `end`, both in seconds, in round steps, so many at most; none of no time."""
+    step = next((one for one in _TICKS if end / one <= count), _TICKS[-1] * (1 + int(end / _TICKS[-1]) // count))
+    return range(0, int(end) + 1 if end > 0 else 0, step)
 
 
 def _document(title: str, height: int, parts: Iterable[str]) -> str:
@@ -126,7 +129,7 @@ def _document(title: str, height: int, parts: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _round_ticks(most: float, count: int = 4) -> list[int]:
+def round_ticks(most: float, count: int = 4) -> list[int]:
     """From 0 up to the first round number that is not below `most`, in steps of 1, 2 or 5 times a power of ten."""
     step = next(base * 10**power for power in range(12) for base in (1, 2, 5) if base * 10**power * count >= most)
     return list(range(0, max(step, -(-int(most) // step) * step) + 1, step))

@@ -82,15 +82,22 @@ def score_weights(scores: Sequence[ir.Score], params: Mapping[str, object], besi
     Raises:
         ArgumentError: the sums would leave 64 bits.
     """
-    weights = [0 if score.weight is None else weight_of(score.weight, params) for score in scores]
-    below = beside + sum(weights)
-    for place in reversed(range(len(scores))):
-        if scores[place].weight is None:
-            weights[place] = MAX_NODE_SCORE * below + 1
-            below += weights[place]
-    if below > _MOST_WEIGHT:
+    weights = [None if score.weight is None else weight_of(score.weight, params) for score in scores]
+    found = tier_weights(weights, beside)
+    if beside + sum(found) > _MOST_WEIGHT:
         raise ArgumentError("tiers and weights come to more than 64 bits hold: write smaller weights, or fewer tiers")
-    return weights
+    return found
+
+
+def tier_weights(weights: Sequence[int | None], beside: int = 0) -> list[int]:
+    """The weights with those of the tiers, which are given as None, in the order in which they are written."""
+    found = [weight or 0 for weight in weights]
+    below = beside + sum(found)
+    for place in reversed(range(len(weights))):
+        if weights[place] is None:
+            found[place] = MAX_NODE_SCORE * below + 1
+            below += found[place]
+    return found
 
 
 def weight_of(weight: int | ir.ParamRef, params: Mapping[str, object]) -> int:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policyengine.plan.measures import measures, waited, waits
+from policyengine.plan.measures import dominant_share, measures, waited, waits
+from policyengine.plan.membership import Member
 from policyengine.plan.rerun import Rerun
 from policyengine.plan.snapshot import Snapshot
 from policyengine.trials.ledger import PodRecord
 
+Sides = tuple[Mapping[str, float], Mapping[str, float]]
+"""Figures before and now."""
 LONGER: Final = 10.0
 """Seconds more from which a wait counts as longer."""
 SHOWN: Final = 100
@@ -45,9 +48,10 @@ class Comparison:
     """Wait `LONGER` seconds longer, or more; the worst first."""
     moved: int = 0
     """Pods that are on another node."""
-    by_namespace: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=dict)
-    """Namespace -> waits, before and now."""
-    by_priority: Mapping[int, tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=dict)
+    by_tenant: Mapping[str, Sides] = field(default_factory=dict)
+    """Tenant -> waits and `share`, before and now; of the pods of policies that serve tenants."""
+    by_namespace: Mapping[str, Sides] = field(default_factory=dict)
+    by_priority: Mapping[int, Sides] = field(default_factory=dict)
     refused_by: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Plugin or rule -> how many waiting pods it refused last, before and now."""
 
@@ -63,12 +67,39 @@ class Comparison:
                 ("longer", self.longer),
             )
         }
+        by: Mapping[str, Mapping[Any, tuple[Any, Any]]] = {
+            "byTenant": self.by_tenant,
+            "byNamespace": self.by_namespace,
+            "byPriority": self.by_priority,
+            "refusedBy": self.refused_by,
+        }
         groups = {
-            "byNamespace": {name: {"old": old, "new": new} for name, (old, new) in self.by_namespace.items()},
-            "byPriority": {str(name): {"old": old, "new": new} for name, (old, new) in self.by_priority.items()},
-            "refusedBy": {name: {"old": old, "new": new} for name, (old, new) in self.refused_by.items()},
+            what: {str(name): {"old": old, "new": new} for name, (old, new) in one.items()} for what, one in by.items()
         }
         return {"old": dict(self.old), "new": dict(self.new), "moved": self.moved, **lists, **groups}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change does: `comparison.old` is the new policy without it, `comparison.new` the new policy."""
+
+    rule: str
+    how: str
+    comparison: Comparison
+
+    @property
+    def pods(self) -> int:
+        """How many fare otherwise by it."""
+        found = self.comparison
+        return found.moved + sum(map(len, (found.newly_placed, found.newly_waiting, found.newly_evicted)))
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As plain data, without groups."""
+        plain = self.comparison.json
+        lists = ("newlyPlaced", "newlyWaiting", "newlyEvicted", "longer")
+        counts = {name: plain[name]["count"] for name in lists}
+        return {"rule": self.rule, "how": self.how, "without": plain["old"], "moved": plain["moved"], **counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +115,18 @@ class Plan:
     waiting: Snapshot | None = None
     """Of the pods that wait now, where a cluster was given."""
     notes: Sequence[str] = ()
+    by_rule: Sequence[Effect] | None = None
+    """Of each change, the one that touches most pods first; None where nobody asked."""
+    runs: tuple[Rerun, Rerun] | None = None
+    """Both, for pictures."""
 
     @property
     def json(self) -> dict[str, Any]:
         """As plain data."""
         found = {"about": self.about, "policies": {"old": self.old, "new": self.new}, **self.comparison.json}
-        return found | ({"now": self.waiting.json} if self.waiting is not None else {}) | {"notes": list(self.notes)}
+        found |= {"now": self.waiting.json} if self.waiting is not None else {}
+        found |= {"byRule": [one.json for one in self.by_rule]} if self.by_rule is not None else {}
+        return found | {"notes": list(self.notes)}
 
 
 def _plain(one: Fares) -> dict[str, Any]:
@@ -116,15 +153,16 @@ def compared(old: Rerun, new: Rerun) -> Comparison:
                 longer.append(fares)
     longer.sort(key=lambda fares: fares.waited[0] - fares.waited[1])
     return Comparison(
-        measures(old.ledger, old.end),
-        measures(new.ledger, new.end),
+        measures(old),
+        measures(new),
         placed,
         waiting,
         evicted,
         longer,
         moved,
-        _grouped(both, old.end, new.end, lambda pod: pod.name.partition("/")[0]),
-        _grouped(both, old.end, new.end, lambda pod: pod.priority),
+        _grouped(old, new, lambda pod, member: member.tenant),
+        _grouped(old, new, lambda pod, member: pod.name.partition("/")[0]),
+        _grouped(old, new, lambda pod, member: pod.priority),
         _refused(before.values(), after.values()),
     )
 
@@ -135,15 +173,19 @@ def _where(pod: PodRecord) -> str:
     return pod.node or ("waits" if pod.state == "pending" else pod.state)
 
 
-def _grouped(
-    both: Iterable[tuple[PodRecord, PodRecord]], old_end: float, new_end: float, key: Callable[[PodRecord], Any]
-) -> dict[Any, tuple[dict[str, float], dict[str, float]]]:
+def _grouped(old: Rerun, new: Rerun, key: Callable[[PodRecord, Member], Any]) -> dict[Any, Sides]:
+    """Both runs by a key of their pods; pods without one are left out."""
     groups: dict[Any, tuple[list[PodRecord], list[PodRecord]]] = {}
-    for one, other in both:
-        first, second = groups.setdefault(key(one), ([], []))
-        first.append(one)
-        second.append(other)
-    return {name: (waits(old, old_end), waits(new, new_end)) for name, (old, new) in sorted(groups.items())}
+    for side, run in enumerate((old, new)):
+        for pod in run.ledger.pods.values():
+            name = key(pod, run.member(pod.uid))
+            if name is not None:
+                groups.setdefault(name, ([], []))[side].append(pod)
+    return {name: (_of_group(before, old), _of_group(after, new)) for name, (before, after) in sorted(groups.items())}
+
+
+def _of_group(pods: Sequence[PodRecord], run: Rerun) -> dict[str, float]:
+    return waits(pods, run.end) | {"share": round(dominant_share(pods, run), 6)}
 
 
 def _refused(old: Iterable[PodRecord], new: Iterable[PodRecord]) -> dict[str, tuple[int, int]]:

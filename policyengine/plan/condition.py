@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.plan.measures import PERCENTILES, measures
+from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger
 
 _PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
@@ -42,7 +43,7 @@ def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> boo
 def check(condition: str) -> None:
     """Whether it is a condition at all, before there are figures; of resources nobody knows yet which there will be.
     Raises `WrongCondition`."""
-    none = measures(Ledger(), 0.0)
+    none = measures(Rerun(Ledger(), 0.0))
     try:
         holds(condition, none, none)
     except WrongCondition as error:

@@ -11,25 +11,32 @@
 | `fragmentation` | by resource: the share of what is free in the end on nodes where no typical pod fits: one that
 asks for the median of cpu and memory |
 | `imbalance` | by resource: the standard deviation, over nodes, of the share that is used in the end |
-| `gangs` | `whole`, of which enough members were bound; `partial`, of which too few |
+| `spread` | `node`, `zone`: on how many of them the pods of a controller stand in the end, of as many as they could: in
+the mean over controllers of two pods or more; 1 where there is none |
+| `gangs` | `whole`, of which enough members were bound; `partial`, of which only some were at one time |
+| `quotas` | by name and resource: what its pods use in the mean over time, of the guarantee, else of the limit |
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
-from statistics import median_low
+from statistics import fmean, median_low
 from typing import Any, Final
 
-from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, mean_share, percentile
+from policyengine.framework.quota import Quota
+from policyengine.plan.rerun import Rerun
+from policyengine.trials.ledger import NodeRecord, PodRecord, mean_share, percentile
 
 PERCENTILES: Final = ("mean", "p50", "p90", "p95", "p99", "max")
 RESOURCES: Final = ("cpu", "memory")
 """Always told; others where a node offers them."""
 
 
-def measures(ledger: Ledger, end: float) -> dict[str, Any]:
-    """The figures of a run that was so many seconds long, as the table above has them."""
+def measures(run: Rerun) -> dict[str, Any]:
+    """The figures of a run, as the table above has them."""
+    ledger, end = run.ledger, run.end
     pods = list(ledger.pods.values())
     nodes = [node for node in ledger.nodes.values() if node.gone is None]
     names = resources(nodes)
@@ -42,10 +49,9 @@ def measures(ledger: Ledger, end: float) -> dict[str, Any]:
         "utilisation": {name: round(mean_share(ledger.samples, name, 0.0, end), 6) for name in names},
         "fragmentation": {name: round(share, 6) for name, share in _fragmentation(pods, nodes, names).items()},
         "imbalance": {name: round(_deviation(_shares(nodes, name)), 6) for name in names},
-        "gangs": {
-            "whole": sum(ledger.gang_bound[gang] >= least for gang, least in ledger.gang_minimum.items()),
-            "partial": len(ledger.partial),
-        },
+        "spread": _spread(run, nodes),
+        "gangs": _gangs(run),
+        "quotas": _quotas(run),
     }
 
 
@@ -59,6 +65,23 @@ def waited(pod: PodRecord, end: float) -> float:
     """Seconds up to the binding, else up to the pod's end or that of the run."""
     until = pod.bound if pod.bound is not None else pod.ended if pod.ended is not None else end
     return max(0.0, until - pod.created)
+
+
+def dominant_share(pods: Iterable[PodRecord], run: Rerun) -> float:
+    """The largest part that the pods use of any resource of the cluster, in the mean over time."""
+    used = mean_use(pods, run.end)
+    return max((used[name] / room for name, room in run.room.items() if room and name != "pods"), default=0.0)
+
+
+def mean_use(pods: Iterable[PodRecord], end: float) -> Mapping[str, float]:
+    """What pods use of each resource in the mean over a run of so many seconds; 0 of the others."""
+    used: defaultdict[str, float] = defaultdict(float)
+    for pod in pods:
+        if pod.bound is not None and end > 0.0:
+            share = ((end if pod.ended is None else pod.ended) - pod.bound) / end
+            for name, amount in pod.asks.items():
+                used[name] += amount * share
+    return used
 
 
 def resources(nodes: Iterable[NodeRecord]) -> list[str]:
@@ -90,3 +113,50 @@ def _fragmentation(pods: Sequence[PodRecord], nodes: Sequence[NodeRecord], names
 
 def _free(node: NodeRecord, name: str) -> int:
     return node.room.get(name, 0) - node.used[name]
+
+
+def _spread(run: Rerun, nodes: Sequence[NodeRecord]) -> dict[str, float]:
+    workloads: dict[str, list[str]] = defaultdict(list)
+    for pod in run.ledger.pods.values():
+        workload = run.member(pod.uid).workload
+        if workload and pod.state == "running":
+            workloads[workload].append(pod.node)
+    zones = {node.name: zone for node in nodes if (zone := run.zones.get(node.name))}
+    by_zone = [[zones[name] for name in placed if name in zones] for placed in workloads.values()]
+    return {
+        "node": _apart(list(workloads.values()), len(nodes)),
+        "zone": _apart(by_zone, len(set(zones.values()))),
+    }
+
+
+def _apart(workloads: Iterable[Sequence[str]], domains: int) -> float:
+    shares = [len(set(places)) / min(len(places), domains) for places in workloads if len(places) > 1 and domains]
+    return round(fmean(shares), 6) if shares else 1.0
+
+
+def _gangs(run: Rerun) -> dict[str, int]:
+    bound: dict[object, list[float]] = defaultdict(list)
+    least: Counter[object] = Counter()
+    for pod in run.ledger.pods.values():
+        member = run.member(pod.uid)
+        gang: object = member.gang or pod.gang
+        if gang:
+            least[gang] = max(least[gang], member.minimum or run.ledger.gang_minimum.get(pod.gang, 0))
+            bound[gang] += [] if pod.bound is None else [pod.bound]
+    whole = {gang for gang, times in bound.items() if len(times) >= least[gang]}
+    at_once = {gang for gang in whole if (times := sorted(bound[gang])) and times[least[gang] - 1] == times[0]}
+    return {"whole": len(whole), "partial": sum(bool(times) for gang, times in bound.items() if gang not in at_once)}
+
+
+def _quotas(run: Rerun) -> dict[str, dict[str, float]]:
+    pods: dict[str, list[PodRecord]] = defaultdict(list)
+    quotas: dict[str, Quota] = {}
+    for pod in run.ledger.pods.values():
+        for quota in run.member(pod.uid).quotas:
+            pods[quota.name].append(pod)
+            quotas[quota.name] = quota
+    found = {}
+    for name, quota in sorted(quotas.items()):
+        used, bounds = mean_use(pods[name], run.end), {**quota.limit, **quota.guarantee}
+        found[name] = {resource: round(used[resource] / most, 6) for resource, most in bounds.items() if most}
+    return found

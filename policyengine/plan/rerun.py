@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from math import inf
+from typing import Final
 
 import msgspec
 
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.plan.history import History, PastPod
+from policyengine.plan.membership import NOBODY, Member, Memberships, Watching
+from policyengine.plugins.topology.spread_constraint import ZONE
 from policyengine.scheduler.messages import Message, NodeDeleted, NodeObserved
-from policyengine.trials.ledger import Ledger
-from policyengine.trials.play import Play
+from policyengine.trials.ledger import Ledger, mean_room
+from policyengine.trials.play import Play, Watch
 from policyengine.trials.scenario import Arrival, Scenario, Template
 from policyengine.trials.templates import SimulatedPod, uid
 
-_ONCE = Arrival(0.0, None, 1, inf)
+_ONCE: Final = Arrival(0.0, None, 1, inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +33,51 @@ class Rerun:
     end: float
     left_out: int = 0
     """Pods that stood on a node that was never seen."""
+    members: Mapping[str, Member] = field(default_factory=dict)
+    """What pods count in, by UID."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """Node -> its zone, of the nodes there are in the end."""
+    room: Mapping[str, float] = field(default_factory=dict)
+    """What there is of each resource, in the mean over time."""
+
+    def member(self, uid_: str) -> Member:
+        """What a pod counts in."""
+        return self.members.get(uid_, NOBODY)
 
 
 def rerun(
-    history: History, profiles: Sequence[Profile], progress: Callable[[float], None] = lambda share: None
+    history: History,
+    profiles: Sequence[Profile],
+    progress: Callable[[float], None] = lambda share: None,
+    memberships: Memberships | None = None,
 ) -> Rerun:
-    """Play the history. `profiles`: one at least, of one scheduler name each.
+    """Play the history. `profiles`: one at least, of one scheduler name each; `memberships`: by which its pods are
+    counted, those of the profiles unless given.
 
     Raises `ScenarioError` where the work has no end.
     """
-    play = _Past(history, profiles)
+    watching = Watching(memberships or Memberships((), profiles))
+    play = watching.play = _Past(history, profiles, watching)
     length = max(history.end - history.start, 1e-9)
     while play.step():
         progress(min(1.0, play.at / length))
-    return Rerun(play.ledger, play.at, play.left_out)
+    return finished(play, watching, play.left_out)
+
+
+def finished(play: Play, watching: Watching, left_out: int = 0) -> Rerun:
+    """What is known of a play that is over."""
+    watching.finish()
+    nodes = play.trial.cluster.nodes
+    zones = {name: zone for name, node in nodes.items() if (zone := node.metadata.labels.get(ZONE))}
+    return Rerun(play.ledger, play.at, left_out, watching.members, zones, mean_room(play.ledger.samples, play.at))
 
 
 class _Past(Play):
     """A play whose agenda is a history."""
 
-    def __init__(self, history: History, profiles: Sequence[Profile]) -> None:
+    def __init__(self, history: History, profiles: Sequence[Profile], watch: Watch) -> None:
         scenario = Scenario("", history.start, 0, history.end - history.start, (), ())
-        super().__init__(scenario, profiles, 0)
+        super().__init__(scenario, profiles, 0, watch)
         self._served = {profile.scheduler_name for profile in profiles}
         self._living: dict[str, str] = {}
         """A pod's name in the history -> the UID it has now: that of the pod made in its place."""

@@ -15,7 +15,6 @@ from policyengine.diagnosis.dump import DumpedObject
 from policyengine.diagnosis.forecast import Fate, Forecast, forecast
 from policyengine.framework.profile import Profile
 from policyengine.plan.history import History, PastPod, bare
-from policyengine.plan.rerun import Rerun, rerun
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved
 
 SETTLES: Final = 600.0
@@ -77,14 +76,9 @@ def _fate(run: Forecast, pod: str) -> str:
     return one.node if one.what is Fate.BOUND else one.what.value
 
 
-def anew(objects: Sequence[DumpedObject], profiles: Sequence[Profile], now: float) -> Rerun:
-    """The cluster filled anew: every pod comes again, in the order of creation, a second after the one before; those of
-    DaemonSets and of kubelets stay where they are."""
-    return rerun(history_of(objects, now), profiles)
-
-
 def history_of(objects: Sequence[DumpedObject], now: float) -> History:
-    """The pods of a cluster, one after another."""
+    """The pods of a cluster that is filled anew: every pod comes again, in the order of creation, a second after the
+    one before; those of DaemonSets and of kubelets stay where they are."""
     changes: list[tuple[float, Message]] = []
     pods: list[Pod] = []
     for one in objects:

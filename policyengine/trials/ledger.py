@@ -243,6 +243,16 @@ def mean_share(samples: Sequence[Sample], resource: str, start: float, end: floa
     return total / (end - start) if end > start else 0.0
 
 
+def mean_room(samples: Sequence[Sample], end: float) -> dict[str, float]:
+    """What there was of each resource, in the mean over time."""
+    total: dict[str, float] = {}
+    for index, sample in enumerate(samples):
+        length = (samples[index + 1].at if index + 1 < len(samples) else end) - sample.at
+        for name, room in sample.room.items():
+            total[name] = total.get(name, 0.0) + room * length
+    return {name: amount / end for name, amount in total.items()} if end > 0.0 else {}
+
+
 def clock(seconds: float) -> str:
     """A time or duration: `1d 2h`, `3h 20min`, `2min 5s`, `4.25s`, `0s`."""
     if seconds < 60.0:
