@@ -18,7 +18,7 @@ class Resource(Enum):
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
-    UNSCHEDULED_POD = "UnscheduledPod"
+    UNSCHEDULED_POD = "UnschedulablePod"
     NODE = "Node"
     NAMESPACE = "Namespace"
     PERSISTENT_VOLUME = "PersistentVolume"
@@ -122,9 +122,9 @@ NODE_ADD = ClusterEvent(Resource.NODE, ActionType.ADD, "NodeAdd")
 NODE_DELETE = ClusterEvent(Resource.NODE, ActionType.DELETE, "NodeDelete")
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD, "AssignedPodAdd")
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE, "AssignedPodDelete")
-UNSCHEDULED_POD_ADD = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.ADD, "UnscheduledPodAdd")
-UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.DELETE, "UnscheduledPodDelete")
-UNSCHEDULED_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER, "UnscheduledPodUpdate")
+UNSCHEDULED_POD_ADD = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.ADD, "UnschedulablePodAdd")
+UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.DELETE, "UnschedulablePodDelete")
+UNSCHEDULED_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER, "UnschedulablePodUpdate")
 FINISHED_POD_ADD = ClusterEvent(Resource.FINISHED_POD, ActionType.ADD, "FinishedPodAdd")
 WILDCARD = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "Wildcard")
 """Registered by a plugin that cannot tell what would cure its rejection."""

@@ -90,6 +90,10 @@ class ObjectPatch:
     verb: Literal["PATCH", "POST", "DELETE"] = "PATCH"
     """POST: there is no such object yet, and `patch` is all of it; what was made goes with the reservation. DELETE: it
     goes."""
+    strategic: bool = False
+    """A strategic merge patch: it can take one element out of a list that others change, too."""
+    undo: Mapping[str, object] | None = None
+    """The strategic merge patch that takes this one back; what has none stays."""
 
     @property
     def key(self) -> str:
@@ -97,7 +101,11 @@ class ObjectPatch:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def undone(self) -> tuple[ObjectPatch, ...]:
-        """What has the object go, whatever keeps it."""
+        """What takes the patch back. Of an object that was made: it goes, whatever keeps it."""
+        if self.undo is not None:
+            return (replace(self, resource_version="", patch=self.undo, stamped=(), strategic=True, undo=None),)
+        if self.verb == "PATCH":
+            return ()
         freed = ObjectPatch(self.kind, self.namespace, self.name, self.uid, "", {"metadata": {"finalizers": None}})
         return freed, replace(freed, patch={}, verb="DELETE")
 

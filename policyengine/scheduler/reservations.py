@@ -71,7 +71,7 @@ class Reservation:
     plans: list[tuple[PreBindPlugin, Plan]] = field(default_factory=list)
     """What the PreBind plugins have to do first; what they assume is assumed in the view."""
     made: list[ObjectPatch] = field(default_factory=list)
-    """The objects that were made for the pod, and go with the reservation."""
+    """What was written for the pod: what says how it is taken back goes with the reservation."""
     node: str = field(init=False)
 
     def __post_init__(self) -> None:

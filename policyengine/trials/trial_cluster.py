@@ -158,7 +158,7 @@ class TrialCluster:
         return [PodDeleted(asked.namespace, asked.name, asked.uid) if pod is None else PodRead(asked, pod)]
 
     def patch(self, asked: PatchObject) -> Sequence[Message]:
-        """The object after a JSON merge patch (RFC 7386), if it still is the one that was decided about."""
+        """The object after the patch, if it still is the one that was decided about."""
         wanted = asked.patch
         if wanted.kind == "Pod":
             return [ObjectPatched(asked, "")]  # no decision reads what is written there
@@ -188,10 +188,14 @@ def _with_condition(pod: Pod, condition: PodCondition | None, nominated: str | N
 
 
 def _merged(target: object, patch: Mapping[str, object]) -> dict[str, object]:
+    """RFC 7386; and of a strategic merge patch what takes elements out of a list, by their UID."""
     merged = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)
+        elif isinstance(value, list) and any("$patch" in one for one in value if isinstance(one, Mapping)):
+            gone = {one["uid"] for one in value}
+            merged[name] = [one for one in cast(Any, merged.get(name, ())) if one["uid"] not in gone]
         else:
             merged[name] = _merged(merged.get(name), value) if isinstance(value, Mapping) else value
     return merged

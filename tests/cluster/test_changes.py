@@ -71,7 +71,7 @@ POD_CHANGES = {
 @pytest.mark.parametrize("node_name", ["", "n"])
 @pytest.mark.parametrize(("new", "expected"), POD_CHANGES.values(), ids=POD_CHANGES)
 def test_what_an_update_of_a_pod_is_called(new, expected, node_name):
-    prefix = "AssignedPod" if node_name else "UnscheduledPod"
+    prefix = "AssignedPod" if node_name else "UnschedulablePod"
     events = pod_events(pod().node(node_name).info(), new.set("spec.nodeName", node_name).info())
     assert [event.label for event in events] == [prefix + label for label in expected]
 
@@ -82,12 +82,12 @@ def test_binding_coming_and_going():
     def labels(old, new):
         return [event.label for event in pod_events(old, new)]
 
-    assert labels(None, pending) == ["UnscheduledPodAdd"]
+    assert labels(None, pending) == ["UnschedulablePodAdd"]
     assert labels(None, bound) == labels(pending, bound) == ["AssignedPodAdd"]
-    assert labels(pending, None) == ["UnscheduledPodDelete"]
+    assert labels(pending, None) == ["UnschedulablePodDelete"]
     assert labels(bound, None) == ["AssignedPodDelete"]
     assert labels(bound, elsewhere) == ["AssignedPodDelete", "AssignedPodAdd"]
-    assert labels(bound, pending) == ["AssignedPodDelete", "UnscheduledPodAdd"]
+    assert labels(bound, pending) == ["AssignedPodDelete", "UnschedulablePodAdd"]
     assert labels(None, None) == []
 
 

@@ -32,7 +32,7 @@ def observe(view, builder):
 
 def test_a_pod_goes_from_pending_to_assumed_to_bound_to_gone(view):
     change = observe(view, make_pod("p").version(1).req(cpu="1"))
-    assert (change.old, labels(change.events), view.pending_count) == (None, ["UnscheduledPodAdd"], 1)
+    assert (change.old, labels(change.events), view.pending_count) == (None, ["UnschedulablePodAdd"], 1)
     view.assume("p", "a")
     assert (view.pods["p"].state, cpu(view, "a"), view.pending_count) == (PodState.ASSUMED, 1000, 0)
     change = observe(view, make_pod("p").version(2).req(cpu="1").node("a"))
@@ -107,7 +107,7 @@ def test_versions_that_are_no_numbers_are_taken_as_they_come(view):
 def test_a_new_uid_under_a_name_replaces_the_old_pod_at_once(view):
     observe(view, make_pod("p").uid("1").version(1).req(cpu="1").node("a"))
     change = observe(view, make_pod("p").uid("2").version(3).req(cpu="2"))
-    assert labels(change.events) == ["AssignedPodDelete", "UnscheduledPodAdd"]
+    assert labels(change.events) == ["AssignedPodDelete", "UnschedulablePodAdd"]
     assert (list(view.pods), cpu(view, "a")) == (["2"], 0)
     assert change.old is not None
     assert change.old.uid == "1"

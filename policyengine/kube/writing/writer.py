@@ -20,7 +20,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.http.client import STRATEGIC_MERGE_PATCH, ApiError, Client, ConnectionFailed
 from policyengine.kube.leader import NotLeading
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
@@ -251,7 +251,8 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
     kind = PODS if patch.kind == PODS.kind else client.served(BY_KIND[patch.kind])
     path = kind.path(patch.namespace, name, patch.subresource)
     try:
-        answer = await client.call(patch.verb, path, _sent(patch))
+        content = STRATEGIC_MERGE_PATCH if patch.strategic else ""
+        answer = await client.call(patch.verb, path, _sent(patch), content=content)
         return ObjectPatched(asked, identity(answer).resource_version)
     except ApiError as error:
         failure = BindFailure.OVERLOADED if error.status in _OPEN else _FAILURES.get(error.status, BindFailure.REFUSED)

@@ -1,12 +1,14 @@
 """DynamicResources between Reserve and Bind: the patches of the pod's claims, and whether its devices are ready.
 
 Source: kube-scheduler's dynamicresources (bindClaim, PreBind), v1.36: the finalizer first, by an update of its own,
-then the allocation together with the pod among the claim's users. Every write names the version it was decided on.
+then the allocation together with the pod among the claim's users, which it leaves if it is not bound after all
+(Unreserve). Every write names the version it was decided on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -49,7 +51,8 @@ def claims_plan(
             finalizers = [*claim.metadata.finalizers, FINALIZER]
             patches.append(_patch(claim, {"metadata": {"finalizers": finalizers}}))
         stamped = () if one.allocation is None else _ALLOCATED_AT
-        patches.append(_patch(claim, {"status": _status(pod, one)}, "status", stamped))
+        unused = {"status": {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]}}
+        patches.append(replace(_patch(claim, {"status": _status(pod, one)}, "status", stamped), undo=unused))
     unready = [claim for claim in claims if must_be_ready(claim.status.allocation)]
     state = tuple(dict.fromkeys(claim.metadata.key for claim in (*claims, *(one.claim for one in pending))))
     if not unready and not any(must_be_ready(one.allocation) for one in pending):
@@ -100,7 +103,8 @@ def deallocation(claim: ResourceClaim) -> ObjectPatch:
 
 def removal(claim: ResourceClaim) -> tuple[ObjectPatch, ...]:
     """The claim goes."""
-    return ObjectPatch(CLAIM, claim.metadata.namespace, claim.metadata.name, claim.metadata.uid, "", {}).undone()
+    meta = claim.metadata
+    return ObjectPatch(CLAIM, meta.namespace, meta.name, meta.uid, "", {}, verb="POST").undone()
 
 
 def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot, timeout: float) -> Status:

@@ -8,7 +8,8 @@
 | a plugin refuses or fails, its time is up, a patch is refused | given up | error backoff; event and condition |
 | the server is overloaded or out of reach | given up | error backoff, at least Retry-After; nobody is told |
 
-What was written stays written, as with kube-scheduler: the next attempt finds it and goes on from there. A request
+What was written stays written, unless its patch says how it is taken back, as with kube-scheduler: the next attempt
+finds it and goes on from there. A request
 whose answer was lost may still land; it names the version it was made for, so that it changes nothing that was
 decided since.
 """
@@ -54,8 +55,7 @@ def object_patched(core: Core, message: ObjectPatched) -> None:
     core.timeline.record(message.asked.uid, core.now, "written", patch.kind, patch.key)
     step = next(step for step in decision.steps if step.plugin.name == message.asked.plugin)
     step.patched(message.resource_version)
-    if patch.verb == "POST":
-        decision.held.made.append(patch)
+    decision.held.made.append(patch)
     _send_next(core, decision, step)
     _ask(core, decision)
 

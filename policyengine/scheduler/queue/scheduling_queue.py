@@ -40,7 +40,7 @@ from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
-ADDED, UPDATED = "UnscheduledPodAdd", "UnscheduledPodUpdate"
+ADDED, UPDATED = "UnschedulablePodAdd", "UnschedulablePodUpdate"
 FLUSH_PERIOD = 30.0
 GANG_MESSAGE_AFTER, GANG_MESSAGE_BY = 5.0, 60.0
 _QUEUED = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})

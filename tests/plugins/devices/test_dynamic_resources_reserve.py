@@ -9,7 +9,7 @@ import pytest
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
+from policyengine.scheduler.messages import BindFailed, BindFailure, ObjectPatched, ObjectPatchFailed
 from tests.builders import make_pod
 from tests.plugins.devices.devices import (
     World,
@@ -255,6 +255,16 @@ def test_a_refused_write_gives_the_device_back() -> None:
     driver.send(ObjectPatchFailed(asked, BindFailure.CONFLICT, "the object has been modified"))
     driver.see(using("d", name="q"))
     assert [one.uid for one in patches(driver.cycle())] == ["q"]
+
+
+def test_a_pod_that_is_not_bound_after_all_leaves_the_users_of_its_claim() -> None:
+    driver = scheduler()
+    driver.see(using("c"))
+    actions = write_all(driver, driver.cycle(), allocated("g", users=("p",)))
+    assert binds(actions) == {"p": "n0"}
+    (left,) = patches(driver.send(BindFailed("p", BindFailure.REFUSED, "no")))
+    assert (left.patch.subresource, left.patch.strategic, left.patch.resource_version) == ("status", True, "")
+    assert left.patch.patch == {"status": {"reservedFor": [{"$patch": "delete", "uid": "p"}]}}
 
 
 def test_a_claim_allocated_elsewhere_meanwhile_is_an_error_and_tried_again() -> None:

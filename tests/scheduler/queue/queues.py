@@ -9,7 +9,7 @@ from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.builders import make_pod
 from tests.scheduler.driver import Label, Rule
 
-LABELLED = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL, "UnscheduledPodUpdatePodLabel")
+LABELLED = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL, "UnschedulablePodUpdatePodLabel")
 FIT = frozenset({"Fit"})
 
 
