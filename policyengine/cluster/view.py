@@ -30,6 +30,7 @@ from copy import copy
 from typing import NamedTuple, TypeVar
 
 from policyengine.cluster.changes import departure, node_events, pod_events
+from policyengine.cluster.demand_history import DemandHistory
 from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
@@ -66,6 +67,8 @@ class ClusterView(ObjectStore, PodStore):
         self._now = 0.0
         self.scheduling = SchedulingStatus()
         """The pods' gangs and their place in the queues; set by the scheduler."""
+        self.demand = DemandHistory(self.pods)
+        """What the pods that were placed asked for."""
         self._snapshot = Snapshot(self)
 
     @property
@@ -129,6 +132,8 @@ class ClusterView(ObjectStore, PodStore):
             new.node_name, new.state = old.node_name, PodState.ASSUMED
         self.generation += 1
         self._replace(old, new)
+        if new.state is PodState.BOUND and old.state is not PodState.BOUND:
+            self.demand.note(new)
         return PodChange(old, new, pod_events(old, new))
 
     def _new_pod(self, pod: Pod, uid: str, anew: bool) -> PodChange:
@@ -142,6 +147,8 @@ class ClusterView(ObjectStore, PodStore):
             return PodChange(namesake, None, gone + ended)
         self.generation += 1
         self._enter(new)
+        if new.state is PodState.BOUND:
+            self.demand.note(new)
         return PodChange(namesake, new, gone + pod_events(None, new))
 
     def remove_pod(self, uid: str) -> PodChange:
@@ -328,6 +335,11 @@ class Snapshot:
     def scheduling(self) -> SchedulingStatus:
         """The pods' gangs and their place in the queues."""
         return self._view.scheduling
+
+    @property
+    def demand(self) -> DemandHistory:
+        """What the pods that were placed asked for."""
+        return self._view.demand
 
     @property
     def nominated(self) -> Mapping[str, Mapping[str, PodInfo]]:

@@ -60,6 +60,12 @@ LEVELS = {
     "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
 )
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@click.option(
+    "--history-configmap",
+    "history",
+    metavar="NS/NAME",
+    help="A ConfigMap that keeps what policies learn by `history` across restarts.",
+)
 @port_options
 @click.option(
     "--authentication",
@@ -75,6 +81,7 @@ def extender(
     kubeconfig: Path | None,
     watch: bool,
     context: str | None,
+    history: str | None,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
     client_ca_file: Path | None,
@@ -88,6 +95,8 @@ def extender(
     CRIT or ALERT.
     """
     level = _level(os.environ)
+    if history is not None and (history.count("/") != 1 or not (kubeconfig or watch)):
+        raise click.UsageError("--history-configmap is NAMESPACE/NAME, and needs --kubeconfig or --watch")
     host, port = _address(listen, os.environ)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
     tls = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
@@ -102,7 +111,7 @@ def extender(
     process.start_logging()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
     logging.getLogger("policyengine").setLevel(level)
-    process.run(_serve(profiles, host, port, server, tls, client_names, reviews))
+    process.run(_serve(profiles, host, port, server, tls, client_names, reviews, history or ""))
 
 
 async def _serve(
@@ -113,10 +122,12 @@ async def _serve(
     tls: ServingCertificate | None,
     client_names: Sequence[str],
     reviews: bool,
+    history: str,
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import process
+    from policyengine.kube.demand_memory import history_store
     from policyengine.server.callers import Reviewer
     from policyengine.server.extender.app import serve
 
@@ -133,6 +144,7 @@ async def _serve(
             client_names=client_names,
             reviewer=Reviewer(client) if reviews and client is not None else None,
             beside=beside,
+            history=None if client is None else history_store(client, history),
         )
 
 

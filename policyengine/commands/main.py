@@ -66,7 +66,7 @@ EXIT_CODES = {
     "policyengine.server.extender.app.CannotServe": UNUSABLE,
     "policyengine.server.listening.CannotListen": UNUSABLE,
     "policyengine.server.tracing.TracingUnusable": UNUSABLE,
-    "policyengine.server.rewards.stores.StoreError": UNUSABLE,
+    "policyengine.kube.stores.StoreError": UNUSABLE,
     "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,
     "policyengine.simulator.real_server.ServerError": UNUSABLE,
     "policyengine.simulator.sandbox.SandboxError": UNUSABLE,

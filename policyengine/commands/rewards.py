@@ -14,8 +14,8 @@ from policyengine.commands.options import Duration, cluster_options
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
     from policyengine.kube.http.client import Client
+    from policyengine.kube.stores import Store
     from policyengine.server.rewards.monitor import Settings
-    from policyengine.server.rewards.stores import Store
 
 
 @click.command()
@@ -67,9 +67,10 @@ async def _learn(server: Server, state: Path, configmap: str | None, settings: S
 
 
 def _store(client: Client, state: Path, configmap: str | None) -> Store:
-    from policyengine.server.rewards.stores import ConfigMapStore, SqliteStore
+    from policyengine.kube.stores import ConfigMapStore, SqliteStore
+    from policyengine.server.rewards.monitor import KEY
 
     if configmap is None:
         return SqliteStore(state)
     namespace, _, name = configmap.partition("/")
-    return ConfigMapStore(client, namespace, name)
+    return ConfigMapStore(client, namespace, name, KEY)

@@ -162,6 +162,12 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         {"metavar": "N", "type": int},
     ),
     (
+        "policies_history",
+        "--history-configmap",
+        "A ConfigMap that keeps what policies learn by `history` across restarts.",
+        {"metavar": "NS/NAME"},
+    ),
+    (
         "recording_directory",
         "--record",
         "Write what the scheduler is told and does into this directory, for `policyengine replay`.",

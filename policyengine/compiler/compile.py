@@ -30,7 +30,7 @@ from policyengine.compiler.rules.filter import rule_filter
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key
 from policyengine.compiler.rules.quota import quotas
-from policyengine.compiler.rules.requeue_events import kinds_read, reads_queue
+from policyengine.compiler.rules.requeue_events import histories_read, kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
 from policyengine.compiler.tuning import PolicyTuning
 from policyengine.framework.placed import LoggingPlugin
@@ -165,6 +165,7 @@ def _profile(
         fair=fair_share(queue, scope, decisions),
         queue=QueueSettings(queue.initial_backoff, queue.max_backoff, queue.flush_after),
         kinds=kinds_read(policy, scope),
+        histories=histories_read(policy, scope),
         fingerprints=fingerprints(policy, params, digest),
         tuning=PolicyTuning(policy, params, lambda values: _profile(policy, values, registry, None)),
     )

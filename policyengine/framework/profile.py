@@ -185,6 +185,8 @@ class Profile:
     queue: QueueSettings = field(default_factory=QueueSettings)
     kinds: tuple[str, ...] = ()
     """Kinds of objects that its rules read, beside those that its plugins name."""
+    histories: tuple[tuple[str, float], ...] = ()
+    """(label, smoothing) of the histories of pods that its rules read."""
     fingerprints: Fingerprints | None = None
     """What its queue and its rules were made from; None where nobody has said."""
     tuning: Tuning | None = field(default=None, compare=False, repr=False)

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
+from policyengine.cluster.demand_history import SavedHistory
 from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
@@ -33,6 +34,7 @@ from policyengine.scheduler.messages import (
     ComparisonRequested,
     ComparisonTimed,
     CyclesRequested,
+    DemandRemembered,
     Message,
     Tick,
 )
@@ -126,6 +128,10 @@ class Runner:
     def admit(self, message: PolicyMessage) -> None:
         """Hand a policy to the core, once all it reads is known."""
         self._informers.admit(message)
+
+    def remember(self, saved: SavedHistory) -> None:
+        """Tell the core what an earlier process learnt; to be called before `run`."""
+        self._messages.put(DemandRemembered(saved))
 
     def record(self, event: RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""

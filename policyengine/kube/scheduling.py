@@ -10,6 +10,7 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
+from policyengine.kube.demand_memory import DemandMemory
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
@@ -20,6 +21,7 @@ from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Runner
+from policyengine.kube.stores import Store
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
@@ -48,10 +50,12 @@ class Scheduler:
         observed: Callable[[SchedulerState], DrivenCore] = lambda state: state,
         with_notices: bool = False,
         verifies_bindings: bool = False,
+        history: Store | None = None,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
         drives in the core's place: the core, with somebody who looks on. `with_notices`: whether Events tell of what
-        nobody serves, and nobody reads. `verifies_bindings`: as `SchedulerState`."""
+        nobody serves, and nobody reads. `verifies_bindings`: as `SchedulerState`. `history`: where what policies learn
+        by `history` is kept."""
         self.elector = elector
         self.waiting_for = ""
         """Why the first lists were not asked for yet, as far as is known."""
@@ -86,6 +90,8 @@ class Scheduler:
         )
 
         told = (self.runner.record, self.runner.leads, namespace, label_selector)
+        demand = self.state.view.demand
+        self.memory = None if history is None else DemandMemory(history, demand, clock, self.runner.leads)
         self.notices = Notices(self.state, client, clock, *told) if with_notices else None
 
     def waits_for(self, what: str) -> None:
@@ -99,10 +105,15 @@ class Scheduler:
 
         Raises `LeadershipLost`.
         """
+        saved = None if self.memory is None else await self.memory.load()
+        if saved is not None:
+            self.runner.remember(saved)
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
         beside = [asyncio.create_task(self.reloader.run())]
         if self.notices is not None:
             beside.append(asyncio.create_task(self.notices.run()))
+        if self.memory is not None:
+            beside.append(asyncio.create_task(self.memory.run()))
         if self.elector is not None:
             beside.append(asyncio.create_task(self.elector.run()))
         try:
@@ -112,6 +123,8 @@ class Scheduler:
                     task.result()
             await schedule
             await self.reloader.flush(STATUS_DEADLINE)
+            if self.memory is not None:
+                await self.memory.save()
             await _cancel(beside)
             if self.elector is not None:
                 await self.elector.release()

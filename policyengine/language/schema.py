@@ -16,6 +16,7 @@ from policyengine.language.attribute import Attribute, ObjectInfo, field_of, obj
 from policyengine.language.types import (
     BOOL,
     CPU,
+    DOUBLE,
     DURATION,
     INT,
     MEMORY,
@@ -49,6 +50,8 @@ USAGE = object_of("usage")
 FINISHED = object_of("finishedPod")
 POD_GROUP = object_of("podGroup")
 GANG = object_of("gang")
+HISTORY = object_of("history")
+DEMAND = object_of("demand")
 LABELS = map_of(STRING, STRING)
 
 SMALL_OBJECTS: tuple[ObjectInfo, ...] = (
@@ -294,6 +297,26 @@ OBJECTS: Mapping[str, ObjectInfo] = {
             field_of("min", INT, "how many it takes"),
         ),
         object_info_of(
+            "history",
+            "what pods that were placed asked for, those that are gone included",
+            field_of("count", INT, "how many there were"),
+            field_of("mean", DEMAND, "the mean of their requests"),
+            field_of("stddev", DEMAND, "the standard deviation of their requests"),
+            field_of(
+                "moments",
+                map_of(STRING, DOUBLE),
+                'not rounded, in millicores, bytes and counts: `[?"cpu"]` a mean, `[?"cpu,memory"]` a covariance',
+            ),
+        ),
+        object_info_of(
+            "demand",
+            'amounts by resource; an extended one as `[?"vendor/x"]`, a double',
+            field_of("cpu", CPU, "processor time"),
+            field_of("memory", MEMORY, "memory"),
+            field_of("storage", STORAGE, "ephemeral storage"),
+            entries=DOUBLE,
+        ),
+        object_info_of(
             "cluster",
             "the whole cluster",
             *(
@@ -344,6 +367,8 @@ ROOTS: Mapping[str, Attribute] = {
     )
 }  # fmt: skip
 
+PLACED = ("history",)
+"""The path by which `history(key)` reads the pods that were placed. No field of the schema."""
 METHODS: frozenset[str] = frozenset(name for info in OBJECTS.values() for name in info.methods)
 """The names of all methods of objects."""
 

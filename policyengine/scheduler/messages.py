@@ -11,6 +11,7 @@ from enum import Enum
 
 import msgspec
 
+from policyengine.cluster.demand_history import SavedHistory
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_objects import Pod
 from policyengine.enum_members import direct_members
@@ -76,6 +77,12 @@ class ObjectDeleted(Message, frozen=True):
     kind: str
     namespace: str
     name: str
+
+
+class DemandRemembered(Message, frozen=True):
+    """What an earlier process learnt of the pods that were placed; comes before the first pod."""
+
+    saved: SavedHistory
 
 
 class CacheSynced(Message, frozen=True):

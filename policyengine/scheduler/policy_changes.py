@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     """A policy was loaded or replaced."""
     profile = leave_to(core.extenders, message.profile)
+    for asked in profile.histories:
+        core.view.demand.begin(*asked)
     served = core.profiles.get(profile.scheduler_name)
     if served is not None:
         served.runtime = ProfileRuntime(profile)

@@ -328,6 +328,7 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.PodDeleted: event_handlers.pod_deleted,
     messages.ObjectObserved: event_handlers.object_observed,
     messages.ObjectDeleted: event_handlers.object_deleted,
+    messages.DemandRemembered: lambda core, message: core.view.demand.restore(message.saved),
     messages.CacheSynced: _cache_synced,
     messages.CacheLost: _cache_lost,
     messages.ProfileReplaced: policy_changes.profile_replaced,

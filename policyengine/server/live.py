@@ -18,6 +18,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.config.credentials import Server
+from policyengine.kube.demand_memory import history_store
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
@@ -133,6 +134,7 @@ async def live(
             observed=observed,
             with_notices=policies["notices"],
             verifies_bindings=configuration.data["binding"]["verify"],
+            history=history_store(connection.client, policies["history"]),
         )
         read_before_scrape(metrics, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)

@@ -17,6 +17,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
 from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.stores import ConfigMapStore
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import RecordEvent
@@ -28,7 +29,6 @@ from policyengine.server.callers import AccessRefused, Reviewer
 from policyengine.server.extender.cluster import WatchedCluster
 from policyengine.server.managed_certificate import CertificateStore
 from policyengine.server.rewards.monitor import Monitor, Settings
-from policyengine.server.rewards.stores import ConfigMapStore
 from policyengine.simulator.sandbox import node
 from tests.deploy.manifests import ROOT
 from tests.deploy.scene_objects import (

@@ -13,8 +13,8 @@ import yaml
 from policyengine.clock import SystemClock
 from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
+from policyengine.kube.stores import SqliteStore
 from policyengine.server.rewards.monitor import Monitor, Settings
-from policyengine.server.rewards.stores import SqliteStore
 from policyengine.simulator.sandbox import sandbox, world
 
 ROOT = Path(__file__).resolve().parents[2]

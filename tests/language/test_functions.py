@@ -119,6 +119,17 @@ def test_a_function_answers(source: str, answer: Any) -> None:
     assert (type(value), value) == (type(answer), answer)
 
 
+def test_a_history_is_what_the_pods_that_were_placed_say_of_the_label() -> None:
+    class Placed:
+        def of(self, labels: dict[str, str], label: str, smoothing: float) -> object:
+            return labels, label, smoothing
+
+    (overload,) = FUNCTIONS["history"].overloads
+    assert overload.implementation(Placed(), {"app": "web"}, "app", 0.5) == ({"app": "web"}, "app", 0.5)
+    with pytest.raises(EvaluationError, match=r"a smoothing is from 0 to 1, not 1\.5"):
+        overload.implementation(Placed(), {}, "", 1.5)
+
+
 def test_every_function_that_has_a_name_is_asked_here() -> None:
     here = Path(__file__)
     texts = [here.read_text(), here.with_name("test_kubernetes_functions.py").read_text()]

@@ -137,7 +137,7 @@ def load(draw: Generator) -> tuple[Amounts, Amounts, NDArray[np.int64]]:
         [draw.choice(options, 12) for options in ([4, 8, 16], [8, 16, 64], [50, 110], [0, 4], [100, 200])], 1
     )
     asks = np.stack(
-        [draw.choice(options, 30) for options in ([0.1, 0.5, 2], [0.5, 1, 4], [1], [0, 0, 1], [0, 1, 10])], 1
+        [draw.choice(options, 30) for options in ([0, 0.1, 0.5, 2], [0, 0.5, 1, 4], [1], [0, 0, 1], [0, 1, 10])], 1
     )
     on = draw.integers(0, 12, 30)
     asks[nodes[on, 3] == 0, 3] = 0
@@ -173,7 +173,9 @@ def variation(rows: Amounts) -> float:
 
 
 def check_pigeon(seed: int, measure: Measure, **params: str) -> None:
-    """The policy's scores are `measure(shares, asks / average node)` of the cluster with the pod on each node."""
+    """The policy's scores are `measure(shares, requests / average node)` of the cluster with the pod on each node: the
+    requests of the pods that were placed, in parts of an average node that has the resource; none counts as 10m and
+    16Mi."""
     nodes, asks, on = load(default_rng(seed))
     placed = [pod(f"p{index}", asked_for(one), f"n{on[index]}") for index, one in enumerate(asks[1:], 1)]
     found = evaluated(
@@ -182,7 +184,9 @@ def check_pigeon(seed: int, measure: Measure, **params: str) -> None:
         [pod("p0", asked_for(asks[0])), *placed],
         **params,
     )
-    sizes = asks / nodes.mean(axis=0)
+    counted = np.where(asks == 0, [0.01, 16 / 1024, 1, 0, 0], asks)
+    sizes = counted[1:] / np.array([column[column > 0].mean() for column in nodes.T])
+    asks[0] = counted[0]
     raw = {}
     for index in range(len(nodes)):
         on[0] = index
@@ -197,14 +201,22 @@ def check_pigeon(seed: int, measure: Measure, **params: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("resource", range(5), ids=KEYS)
-def test_load_balance_is_the_deviation_of_the_shares_and_consolidate_its_opposite(seed: int, resource: int) -> None:
+def test_load_balance_is_the_deviation_of_the_shares_and_consolidate_its_share_of_the_mean(
+    seed: int, resource: int
+) -> None:
+    """A node that has none of the resource is full of it."""
     name = ("cpu", "memory", "pods", "gpu", "storage")[resource]
+    lacking = load(default_rng(seed))[0][:, resource] == 0
 
-    def deviation(shares: Amounts, sizes: Amounts) -> float:
-        return float(shares[:, resource].std())
+    def of_prime(shares: Amounts) -> Amounts:
+        return np.where(lacking, 1.0, shares[:, resource])
 
-    check_pigeon(seed, deviation, objective="LOAD_BALANCE", resource=name)
-    check_pigeon(seed, lambda *given: -deviation(*given), objective="CONSOLIDATE", resource=name)
+    check_pigeon(seed, lambda shares, _: float(of_prime(shares).std()), objective="LOAD_BALANCE", resource=name)
+
+    def concentration(shares: Amounts, sizes: Amounts) -> float:
+        return -float(of_prime(shares).std() / of_prime(shares).mean())
+
+    check_pigeon(seed, concentration, objective="CONSOLIDATE", resource=name)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -14,13 +14,14 @@ from operator import attrgetter
 from typing import Any
 
 from policyengine import quantity
+from policyengine.cluster.demand_history import Demand
 from policyengine.cluster.objects import Quantities
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.compiler.columns.frame import Decision, Scalar
-from policyengine.language.schema import QOS_CLASSES
+from policyengine.language.schema import PLACED, QOS_CLASSES
 from policyengine.language.values import INT64_MAX, EvaluationError, parse_timestamp
 from policyengine.quantity import QuantityError
 
@@ -151,7 +152,8 @@ POD_PATHS: dict[Path, Getter] = {
 _BY_OBJECT: dict[str, dict[str, Getter]] = {
     "clusterPod": POD_FIELDS,
     "pod": POD_FIELDS,
-    **dict.fromkeys(("resources", "limits"), _fields("cpu", "memory", "storage")),
+    **dict.fromkeys(("resources", "limits", "demand"), _fields("cpu", "memory", "storage")),
+    "history": _fields("count", "mean", "stddev", "moments"),
     "container": _fields(
         *("name", "image", "ports"),
         requests=lambda container: amounts_of(container.resources.requests),
@@ -179,7 +181,7 @@ def field_getter(owner: str, name: str) -> Getter:
     return _BY_OBJECT[owner][name]
 
 
-def entry(amounts: Amounts, resource: str) -> int | None:
+def entry(amounts: Amounts | Demand, resource: str) -> float | None:
     """`amounts[?"vendor/x"]`: the count, None where the resource is not listed."""
     return amounts.scalars.get(resource)
 
@@ -216,6 +218,7 @@ _SCALARS: dict[Path, Scalar] = {
     ("pod", "attempts"): lambda decision: _queued(decision)[1],
     ("gang",): lambda decision: _snapshot(decision).scheduling.gang(decision.pod),
     ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
+    PLACED: lambda decision: _snapshot(decision).demand,
     ("now",): lambda decision: _snapshot(decision).now * _NANO,
     ("podGroup",): lambda decision: decision.pod.group,
     ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,

@@ -22,18 +22,21 @@ from typing import Any, Final
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.kinds import FINISHED_PODS, NAMESPACES
+from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, field_getter
 from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
 from policyengine.compiler.lower.lets import in_order
 from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import expressions_in, walk
+from policyengine.language.ir.ir_walk import expressions_in, key, walk
 from policyengine.language.schema import OBJECTS, attribute
 from policyengine.language.types import Kind, Type
 
 DOMAIN: Final[Path] = ("domain",)
 """Stands among the paths read where a domain of nodes is asked about."""
+_NOBODY: Any = None
+"""The pod of what depends on none."""
 ELEMENT: Final = "element"
 """Begins the paths of what is read of each pod of a list."""
 
@@ -54,6 +57,8 @@ def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
             paths.add((owner, part.name))
         elif isinstance(part, ir.Call) and part.function == "domain":
             paths.add(DOMAIN)
+        elif isinstance(part, ir.Call) and part.function == "history":
+            paths.add(("pods",))  # it is another when a pod is placed
     return frozenset(paths)
 
 
@@ -224,6 +229,17 @@ def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
     homes = [NAMESPACES.kind] if any(path[-1] in _OF_NAMESPACE for path in paths) else []
     return (*groups, *homes, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))
+
+
+def histories_read(policy: ir.Policy, scope: Scope) -> tuple[tuple[str, float], ...]:
+    """(label, smoothing) of each `history` that the policy reads anywhere, lets included."""
+    calls = {
+        key(part): tuple(scope.value(arg)(Decision(_NOBODY)) for arg in part.args[-2:])
+        for expr in expressions_in(policy)
+        for part in walk(expr)
+        if isinstance(part, ir.Call) and part.function == "history"
+    }
+    return tuple(sorted(set(calls.values())))
 
 
 def reads_queue(policy: ir.Policy, scope: Scope) -> bool:

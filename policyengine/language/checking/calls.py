@@ -28,8 +28,8 @@ from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.functions.text import compiled
 from policyengine.language.functions.type_conversions import DIMENSIONS
-from policyengine.language.ir.ir_walk import extent, is_error
-from policyengine.language.schema import METHODS
+from policyengine.language.ir.ir_walk import extent, free_locals, is_error
+from policyengine.language.schema import HISTORY, METHODS, PLACED
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, STRING, Kind, Reach, Shape, Type, list_of
 from policyengine.language.values import EvaluationError
@@ -56,6 +56,8 @@ def check_call(context: Context, node: syntax.Call, expected: Type | None) -> ir
         name, target = f"optional.{name}", None
     if name == "random" and target is None:
         return _random(context, node)
+    if name == "history" and target is None:
+        return _history(context, node)
     if name == "toQuantity" and target is None:
         return _to_quantity(context, node)
     args = node.args if target is None else (target, *node.args)
@@ -311,3 +313,23 @@ def _random(context: Context, node: syntax.Call) -> ir.Expr:
         stream,
     )
     return ir.Call(type=DOUBLE, span=node.span, shape=Shape.NODE, reach=Reach.NODE_FIXED, function="random", args=args)
+
+
+def _history(context: Context, node: syntax.Call) -> ir.Expr:
+    """`history(key)`, `history(key, smoothing)`: the call names whose history it is, and by what it is learnt."""
+    args = [context.check(arg, type_) for arg, type_ in zip(node.args, (STRING, DOUBLE), strict=False)]
+    if is_error(*args):
+        return error_at(node.span)
+    types = [arg.type for arg in args]
+    if len(node.args) != len(args) or types not in ([STRING], [STRING, DOUBLE]):
+        message = '`history` takes the key of a label, "" for all pods, and at will a smoothing: `history("app", 0.01)`'
+        return context.failed(NO_OVERLOAD, message, node.span)
+    for arg in args:
+        if arg.reach is not Reach.CONSTANT or free_locals(arg):
+            return context.failed(NOT_A_LITERAL, "what `history` takes is a literal or a param", arg.span)
+    smoothing = args[1] if len(args) == 2 else ir.Const(type=DOUBLE, span=node.span, value=0.0)
+    if isinstance(smoothing, ir.Const) and not 0 <= float(str(smoothing.value)) <= 1:
+        return context.failed(WRONG_LITERAL, f"a smoothing is from 0 to 1, not {smoothing.value}", smoothing.span)
+    placed = ir.Field(type=HISTORY, span=node.span, reach=Reach.CLUSTER, path=PLACED)
+    whole = (placed, field_at(("pod", "labels"), node.span), args[0], smoothing)
+    return ir.Call(type=HISTORY, span=node.span, **extent(*whole), function="history", args=whole)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from policyengine.language.functions import (
     arithmetic,
     comparison,
+    demand,
     kubernetes,
     moments,
     numeric,
@@ -20,7 +21,18 @@ from policyengine.language.functions import (
 )
 from policyengine.language.functions.table import Function, Overload, Style
 
-_FAMILIES = (arithmetic, comparison, type_conversions, kubernetes, moments, numeric, optionals, probability, text)
+_FAMILIES = (
+    arithmetic,
+    comparison,
+    demand,
+    type_conversions,
+    kubernetes,
+    moments,
+    numeric,
+    optionals,
+    probability,
+    text,
+)
 
 FUNCTIONS: Mapping[str, Function] = {row.name: row for family in _FAMILIES for row in family.FUNCTIONS}
 """Name -> function. Operators are named as in CEL: `_+_`, `-_`, `!_`, `@in`."""

@@ -30,6 +30,7 @@ from policyengine.language.types import (
     TIMESTAMP,
     Kind,
     Type,
+    object_of,
 )
 from policyengine.language.values import Optional, kind_of
 
@@ -44,7 +45,7 @@ GROUPS: Mapping[str, tuple[Type, ...]] = {
     "comparable": (INT, DOUBLE, *_SCALABLE, TIMESTAMP),
     "ordered": (INT, DOUBLE, STRING, BOOL, *_SCALABLE, TIMESTAMP, QOS),
 }
-_NAMES = {"qos": QOS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
+_NAMES = {"qos": QOS, "history": object_of("history"), **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
 _WORD = re.compile(r"\w+|[()]")
 
 

@@ -20,7 +20,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import NAMESPACES
 from policyengine.framework.profile import Profile
+from policyengine.kube.demand_memory import DemandMemory
 from policyengine.kube.http.client import Client
+from policyengine.kube.stores import Store
 from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Reviewer
 from policyengine.server.certificate import ServingCertificate
@@ -193,10 +195,11 @@ async def serve(
     reviewer: Reviewer | None = None,
     started: asyncio.Future[int] | None = None,
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
+    history: Store | None = None,
 ) -> None:
     """Answer until `stop` is set. `client` is how the cluster is watched; `client_names` and `reviewer` say who may
     ask, as in `listening`; `started` is told the port; `beside` runs meanwhile, and is given the event that the cluster
-    has been read.
+    has been read; `history` is where what policies learn by `history` is kept.
 
     Raises `CannotServe` where a rule cannot be answered, `CannotListen` where the port is taken.
     """
@@ -208,7 +211,10 @@ async def serve(
         cluster = ExtenderCluster()
     else:
         watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
-        cluster, following = watched, asyncio.create_task(_follow(watched, beside))
+        memory = None if history is None else DemandMemory(history, watched.view.demand, clock)
+        cluster, following = watched, asyncio.create_task(_follow(watched, beside, memory))
+    for asked in (asked for profile in own for asked in profile.histories):
+        cluster.view.demand.begin(*asked)
     policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
     application = ExtenderApp(policies, cluster, tls).application
     try:
@@ -232,8 +238,18 @@ async def serve(
                 await following
 
 
-async def _follow(cluster: WatchedCluster, beside: Callable[[asyncio.Event], Awaitable[None]] | None) -> None:
-    await asyncio.gather(cluster.run(), *([beside(cluster.synced)] if beside is not None else []))
+async def _follow(
+    cluster: WatchedCluster,
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None,
+    memory: DemandMemory | None,
+) -> None:
+    work = [] if beside is None else [beside(cluster.synced)]
+    if memory is not None:
+        saved = await memory.load()
+        if saved is not None:
+            cluster.view.demand.restore(saved)
+        work.append(memory.run())
+    await asyncio.gather(cluster.run(), *work)
 
 
 async def _until(stop: asyncio.Event, following: asyncio.Task[None] | None) -> None:

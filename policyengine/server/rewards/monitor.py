@@ -21,14 +21,16 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import NODES, Kind
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.stores import Store, StoreError
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
 from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, dump, load
-from policyengine.server.rewards.stores import Store, StoreError
 
 logger = logging.getLogger(__name__)
 
+KEY = "rewards.json"
+"""The key of the ConfigMap that holds the state."""
 PREFIX = "rewards.policyengine.io/"
 TOLERANCE = 0.01
 

@@ -16,8 +16,8 @@ from policyengine.clock import Clock
 from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.stores import ConfigMapStore, SqliteStore, Store, StoreError
 from policyengine.server.rewards.monitor import PREFIX, Monitor, Settings, changes
-from policyengine.server.rewards.stores import ConfigMapStore, SqliteStore, Store, StoreError
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.faults import effects

@@ -1,4 +1,4 @@
-"""Where the rewards' state outlives the process: a SQLite file, or a ConfigMap where several replicas share it."""
+"""Where what was learnt outlives the process: a SQLite file, or a ConfigMap where several replicas share it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
-
-KEY = "rewards.json"
 
 
 class StoreError(Exception):
@@ -45,7 +43,7 @@ class SqliteStore:
                 "CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 0), text TEXT NOT NULL)"
             )
         except sqlite3.Error as error:
-            raise StoreError(f"`{path}` cannot hold the rewards: {error}") from error
+            raise StoreError(f"`{path}` cannot hold what is learnt: {error}") from error
 
     async def load(self) -> str | None:
         """See `Store`."""
@@ -68,13 +66,14 @@ class SqliteStore:
 
 
 class ConfigMapStore:
-    """A ConfigMap. It must exist: who may write one by name need not be allowed to create any.
+    """A key of a ConfigMap. It must exist: who may write one by name need not be allowed to create any.
 
-    Replicas see the same pods and come to the same rewards; the next one starts with what the last of them wrote.
+    Replicas see the same pods and learn the same; the next one starts with what the last of them wrote.
     """
 
-    def __init__(self, client: Client, namespace: str, name: str) -> None:
+    def __init__(self, client: Client, namespace: str, name: str, key: str) -> None:
         self._client = client
+        self._key = key
         self._namespace = namespace
         self._name = name
         self._path = CONFIG_MAPS.path(namespace, name)
@@ -92,12 +91,12 @@ class ConfigMapStore:
             ) from error
         except ConnectionFailed as error:
             raise self._error(error) from error
-        return found.data.get(KEY)
+        return found.data.get(self._key)
 
     async def save(self, text: str) -> None:
         """See `Store`."""
         try:
-            await self._client.call("PATCH", self._path, {"data": {KEY: text}})
+            await self._client.call("PATCH", self._path, {"data": {self._key: text}})
         except (ApiError, ConnectionFailed) as error:
             raise self._error(error) from error
 
