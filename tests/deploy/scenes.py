@@ -28,7 +28,7 @@ from policyengine.server.annotator.sources import MetricsServer
 from policyengine.server.callers import AccessRefused, Reviewer
 from policyengine.server.extender.cluster import WatchedCluster
 from policyengine.server.managed_certificate import CertificateStore
-from policyengine.server.rewards.monitor import Monitor, Settings
+from policyengine.server.rewards.monitor import KEY, Monitor, Settings
 from policyengine.simulator.sandbox import node
 from tests.deploy.manifests import ROOT
 from tests.deploy.scene_objects import (
@@ -225,7 +225,7 @@ async def rewarding(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mapping
     container = {"name": "main", "restartCount": 2, "lastState": killed, "ready": True, "image": "i", "imageID": "i"}
     status = {"phase": "Running", "containerStatuses": [container]}
     await stage.call("PATCH", f"{PODS}/{name}/status", {"status": status})
-    store = ConfigMapStore(Client(wire), "kube-system", "policyengine-rewards")
+    store = ConfigMapStore(Client(wire), "kube-system", "policyengine-rewards", KEY)
     monitor = Monitor(Client(wire), store, stage.clock, random.Random(1), Settings(interval=0.2))
     work = asyncio.create_task(monitor.run(asyncio.Event()))
 

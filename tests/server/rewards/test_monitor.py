@@ -17,7 +17,7 @@ from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.stores import ConfigMapStore, SqliteStore, Store, StoreError
-from policyengine.server.rewards.monitor import PREFIX, Monitor, Settings, changes
+from policyengine.server.rewards.monitor import KEY, PREFIX, Monitor, Settings, changes
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.faults import effects
@@ -87,7 +87,7 @@ class World:
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
     if request.param == "sqlite":
         return lambda world: SqliteStore(tmp_path / "rewards.sqlite")
-    return lambda world: ConfigMapStore(world.client, "kube-system", "rewards")
+    return lambda world: ConfigMapStore(world.client, "kube-system", "rewards", KEY)
 
 
 def restarted(times: int) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def test_as_its_own_account_it_learns_and_replicas_go_on_with_what_the_last_one_
         await create(world.transport, "/api/v1/namespaces/kube-system/configmaps", state)
         account = service_account("kube-system", "policyengine-rewards")
         world.client = Client(MemoryTransport(world.api, user=account))
-        stores = [ConfigMapStore(world.client, "kube-system", "policyengine-rewards") for _ in range(3)]
+        stores = [ConfigMapStore(world.client, "kube-system", "policyengine-rewards", KEY) for _ in range(3)]
         async with world.learning(stores[0]), world.learning(stores[1]):
             world_as_admin = Client(world.transport)
             await create(world.transport, PODS, placed("killed", "a"))
@@ -216,14 +216,14 @@ def test_a_configmap_that_is_not_there_is_told_with_what_to_do() -> None:
     async def work() -> None:
         world = await World().begin()
         with pytest.raises(StoreError, match="kubectl -n default create configmap none"):
-            await ConfigMapStore(world.client, "default", "none").load()
+            await ConfigMapStore(world.client, "default", "none", KEY).load()
 
     run(work())
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database at all, but quite some text " * 10)
-    with pytest.raises(StoreError, match="cannot hold the rewards"):
+    with pytest.raises(StoreError, match="cannot hold what is learnt"):
         SqliteStore(tmp_path / "x")
 
 
