@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Moment, UnusableInput, cannot_read, output_option
+from policyengine.commands.options import (
+    Moment,
+    UnusableInput,
+    cannot_read,
+    cannot_write,
+    file_option,
+    output_option,
+)
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
 
@@ -29,8 +36,17 @@ SHOWN = 8
 @click.argument("recording", type=click.Path(path_type=Path), metavar="RECORDING")
 @click.argument("question", nargs=-1, metavar="[queue | quota | rollout | explain POD]")
 @click.option("--at", type=Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
+@file_option("--shrink", "small", help="Write the fewest messages that still show the difference, as a recording.")
+@click.option("--condition", metavar="EXPRESSION", help="For --shrink: what is to be shown, as `waiting > 2`.")
 @output_option("text", "json")
-def replay(recording: Path, question: tuple[str, ...], at: float | None, output: str) -> None:
+def replay(
+    recording: Path,
+    question: tuple[str, ...],
+    at: float | None,
+    small: Path | None,
+    condition: str | None,
+    output: str,
+) -> None:
     """Play a RECORDING, a directory or one of its files: a core is told what the recorded one was, at the same times.
 
     Whether it asks for the same is the answer; the first difference is shown with both. With a question, the cluster as
@@ -39,6 +55,13 @@ def replay(recording: Path, question: tuple[str, ...], at: float | None, output:
     Exit codes: 0 everything was the same; 1 something differs; 2 the recording is damaged, or none.
     """
     _check(question)
+    if small is not None and question:
+        raise click.UsageError("--shrink writes a recording, and takes no question")
+    if condition is not None and small is None:
+        raise click.UsageError("--condition is for --shrink")
+    if small is not None:
+        _shrink(recording, at, small, condition)
+        return
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.recording.replay import Replay
 
@@ -65,6 +88,28 @@ def _check(question: tuple[str, ...]) -> None:
         return
     if question[0] not in QUESTIONS or len(question) != (2 if question[0] == "explain" else 1):
         raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
+
+
+def _shrink(recording: Path, at: float | None, small: Path, condition: str | None) -> None:
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.recording.shrink import NothingToShow, Shrinking, Told
+
+    try:
+        told = Told.of(recording, installed_registry(), at)
+        shows = told.difference() if condition is None else told.condition(condition)
+    except OSError as error:
+        raise cannot_read(recording, error) from None
+    except NothingToShow as error:
+        raise UnusableInput(str(error)) from None
+    with progress("shrinking") as how_far:
+        shrinking = Shrinking(told, shows, how_far)
+        kept = shrinking.fewest()
+    try:
+        told.write(kept, small, differs=condition is None)
+    except OSError as error:
+        raise cannot_write(small, error) from None
+    enough = "" if shrinking.left > 0 else "; ended early: shrinking that file may leave fewer"
+    click.echo(f"{len(kept):,} of {len(told.lines):,} messages in {small}{enough}")
 
 
 def _answer(state: SchedulerState, now: float, question: tuple[str, ...], output: str) -> None:

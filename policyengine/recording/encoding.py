@@ -15,7 +15,7 @@ A message or an action is a map of its fields, under the names that `scheduler.m
 an object is as the API writes it, with those fields only that are read.
 
     encoder = Encoder()
-    encoder.entry(1.0, PodDeleted("default", "a"), [])     # [1.0, "PodDeleted", {"namespace": "default", …}]
+    encoder.entry(1.0, message, encoder.body(message))     # [1.0, "PodDeleted", {"namespace": "default", …}]
 """
 
 from __future__ import annotations
@@ -147,9 +147,8 @@ class Encoder:
             return self._encode(_Object(message.kind, msgspec.Raw(self._encode(message.object)), message.anew, older))
         return self._encode(message)
 
-    def entry(self, now: float, message: Message, written: bytes, actions: Sequence[Action]) -> bytes:
-        """What was told at a time, and what was asked for."""
-        asked = self.asked(actions) if actions else b""
+    def entry(self, now: float, message: Message, written: bytes, asked: bytes = b"") -> bytes:
+        """What was told at a time, and what was asked for, as it is written."""
         more = [msgspec.Raw(asked)] if asked else []
         return self._encode([self._time(now), type(message).__name__, msgspec.Raw(written), *more])
 

@@ -107,7 +107,8 @@ class Recorder:
             self._introduce(message.profile)
         written = self._encoder.body(message)
         self._note(message, written)
-        self._add(self._encoder.entry(now, message, written, actions))
+        asked = self._encoder.asked(actions) if actions else b""
+        self._add(self._encoder.entry(now, message, written, asked))
 
     def asked(self, uid: str, allowed: bool) -> None:
         """The runner asked whether a binding still stands: the answer depends on no time but the last message's."""

@@ -11,7 +11,7 @@ there, as after a restart, and the actions are not compared from then on (`Repla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,12 +64,20 @@ class Difference(NamedTuple):
 class Replay:
     """One playing of a recording."""
 
-    def __init__(self, path: Path, plays: bool = True, registry: PluginRegistry = IN_TREE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        plays: bool = True,
+        registry: PluginRegistry = IN_TREE,
+        listen: Callable[[float, Entry, Message | None], object] = lambda now, entry, message: None,
+    ) -> None:
         """
         Arguments:
             plays: without it no core is told anything: the messages are only read, those that were known when a file
                 began too.
             registry: the plugins that policies may name.
+            listen: is told (the time, the entry, its message if it has one) of all that the core of a run is told, and
+                of the run's beginning.
 
         Raises:
             UnusableRecording: there is none.
@@ -93,6 +101,7 @@ class Replay:
         if not self._files:
             raise UnusableRecording(f"{path}: the directory holds no recording")
         self._plays = plays
+        self._listen = listen
         self._decoder = Decoder(registry)
         self._played = Encoder()
         self._over = False
@@ -147,7 +156,10 @@ class Replay:
         for entry in entries:
             if entry.name == BEGAN:
                 self._begin(msgspec.msgpack.decode(entry.body, type=Began))
+                if not self._goes_on:
+                    self._listen(self.now, entry, None)
             elif entry.name == MAY_BIND and self._plays:
+                self._listen(self.now, entry, None)
                 self._ask(entry)
             elif entry.name == DIGEST and self._plays:
                 self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
@@ -155,8 +167,11 @@ class Replay:
                 if isinstance(entry.now, float) and entry.now > until:
                     self.now, self._over = max(self.now, until), True
                 elif entry.now != KNOWN:
-                    yield self._tell(entry, message)
+                    step = self._tell(entry, message)
+                    self._listen(self.now, entry, message)
+                    yield step
                 elif not self._goes_on and self._plays:
+                    self._listen(self.now, entry, message)
                     self.state.handle(message, self.now)
                 elif not self._goes_on:
                     yield Step(0, self.now, message, [])

@@ -64,6 +64,30 @@ def test_a_simulation_with_hidden_names_decides_the_same_under_its_key(tmp_path:
     assert "16 at least" in refused.stderr
 
 
+def test_a_recording_is_cut_down_to_what_shows_a_condition(recording: Path, tmp_path: Path) -> None:
+    small, condition = tmp_path / "small", 'pods["default/wide"].message.contains("Insufficient cpu")'
+    told = replay(recording, "--shrink", small, "--condition", condition)
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout.startswith("4 of ") or told.stdout.startswith("5 of "), told.stdout
+    assert "default/wide " in replay(small, "queue").stdout
+    assert replay(small).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--shrink", "small"], "nothing differs in it: give a --condition"),
+        (["--shrink", "small", "--condition", "nodes > 9"], "`nodes > 9` is False at its end, and not true"),
+        (["--condition", "nodes > 9"], "--condition is for --shrink"),
+        (["queue", "--shrink", "small"], "--shrink writes a recording, and takes no question"),
+    ],
+)
+def test_what_cannot_be_cut_down_is_one_sentence(recording: Path, flags: list[str], why: str) -> None:
+    told = replay(recording, *flags)
+    assert told.exit_code == 2
+    assert told.stderr.splitlines()[-1] == f"Error: {why}"
+
+
 def test_the_queue_and_a_pod_at_a_moment(recording: Path) -> None:
     at = "2026-01-05T00:02:10Z"
     queue = replay(recording, "queue", "--at", at)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from policyengine.cluster.demand_history import SavedHistory
 from policyengine.cluster.kinds import WATCHED
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
@@ -63,6 +64,7 @@ MESSAGES: list[m.Message] = [
     m.PodObserved(POD),
     m.PodDeleted("d", "a", "u1"),
     m.ObjectDeleted("Service", "d", "s"),
+    m.DemandRemembered(SavedHistory(until=5.0, recent=("u1",))),
     m.CacheSynced(),
     m.CacheLost(),
     m.ProfileRemoved("batch"),
@@ -94,7 +96,7 @@ def again(*given: m.Message) -> list[m.Message | None]:
     for message in given:
         if isinstance(message, m.ProfileReplaced | m.CandidateLoaded) and (text := encoder.policy(message.profile)):
             assert decoder.message(read_entry(text)) is None
-        found.append(decoder.message(read_entry(encoder.entry(1.0, message, encoder.body(message), []))))
+        found.append(decoder.message(read_entry(encoder.entry(1.0, message, encoder.body(message)))))
     return found
 
 
@@ -170,7 +172,7 @@ def test_bytes_that_are_no_entry_are_refused(raw: bytes) -> None:
 
 def test_a_time_is_written_where_it_differs_from_the_one_before() -> None:
     encoder = Encoder()
-    entries = [read_entry(encoder.entry(now, m.Tick(), encoder.body(m.Tick()), [])) for now in (1.5, 1.5, 2.5)]
+    entries = [read_entry(encoder.entry(now, m.Tick(), encoder.body(m.Tick()))) for now in (1.5, 1.5, 2.5)]
     assert [one.now for one in entries] == [1.5, None, 2.5]
 
 
