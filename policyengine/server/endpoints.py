@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -33,7 +32,7 @@ from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listeni
 from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
-from policyengine.server.profiling import LONGEST, SECONDS, NoProfile, cpu_profile
+from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ class Endpoints:
         self._client = client
         self.reviewer = reviewer
         self._bodies = Bodies(MAX_BODY, MAX_BODY)
-        self._comparing = self._profiling = False
+        self._comparing = False
         alive, ready = health_checks(scheduler, clock)
         self.application = web.Application()
         pages: dict[str, Handler] = {
@@ -86,7 +85,7 @@ class Endpoints:
                 "/debug/rollout": self._page(policy_pages.rollout),
                 "/debug/status": self._page(lambda state: policy_pages.status(state, scheduler.reloader.standings)),
                 "/debug/pods/{namespace}/{name}": self._pod,
-                "/debug/pprof/profile": self._profile,
+                "/debug/pprof/profile": ProfilePage().page,
                 "/debug/flags/v": self._level,
             }
             self.application.router.add_put("/debug/flags/v", self._set_level)
@@ -129,20 +128,6 @@ class Endpoints:
             return self._told(debug.pod_timeline(self._scheduler.state, namespace, name))
         except KeyError:
             return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
-
-    async def _profile(self, request: web.Request) -> web.Response:
-        asked = request.query.get("seconds", str(SECONDS))
-        if not re.fullmatch("[0-9]{1,2}", asked, re.ASCII) or not 1 <= int(asked) <= LONGEST:
-            return web.Response(status=400, text=f"seconds must be a whole number from 1 to {LONGEST}\n")
-        if self._profiling:
-            return web.Response(status=429, text="a profile is under way\n")
-        self._profiling = True
-        try:
-            return web.Response(text=await cpu_profile(int(asked)))
-        except NoProfile as error:
-            return web.Response(status=501, text=f"{error}\n")
-        finally:
-            self._profiling = False
 
     async def _level(self, request: web.Request) -> web.Response:
         return web.Response(text=f"{process.level()}\n")

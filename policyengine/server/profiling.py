@@ -11,10 +11,13 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import sys
 from collections import Counter
 from types import FrameType
+
+from aiohttp import web
 
 LOOKS = 100
 """In a second of CPU time."""
@@ -39,6 +42,28 @@ async def cpu_profile(seconds: float) -> str:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, lambda _, frame: None)  # by default one that comes late would end the process
     return "".join(f"{stack} {looks * 1_000_000 // LOOKS}\n" for stack, looks in found.most_common())
+
+
+class ProfilePage:
+    """`/debug/pprof/profile?seconds=N`: one profile at a time."""
+
+    def __init__(self) -> None:
+        self._is_busy = False
+
+    async def page(self, request: web.Request) -> web.Response:
+        """The profile of the seconds from now on."""
+        asked = request.query.get("seconds", str(SECONDS))
+        if not re.fullmatch("[0-9]{1,2}", asked, re.ASCII) or not 1 <= int(asked) <= LONGEST:
+            return web.Response(status=400, text=f"seconds must be a whole number from 1 to {LONGEST}\n")
+        if self._is_busy:
+            return web.Response(status=429, text="a profile is under way\n")
+        self._is_busy = True
+        try:
+            return web.Response(text=await cpu_profile(int(asked)))
+        except NoProfile as error:
+            return web.Response(status=501, text=f"{error}\n")
+        finally:
+            self._is_busy = False
 
 
 def folded(frame: FrameType | None) -> str:

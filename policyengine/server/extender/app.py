@@ -1,7 +1,8 @@
-"""The extender over HTTP: `POST /PREFIX/VERB`, `/version`, `/healthz`, `/readyz` and `/metrics`.
+"""The extender over HTTP: `POST /PREFIX/VERB`, `/version`, `/healthz`, `/readyz`, `/metrics` and a CPU profile.
 
-PREFIX names the policy, and may have several parts: the last one counts. A lone policy answers to any prefix. Bodies
-over `MAX_BODY` are refused; `listening` bounds connections and headers.
+PREFIX names the policy, and may have several parts: the last one counts. A lone policy answers to any prefix. Who asked
+an older extender asks on: `/scheduler/predicates/POLICY`, and the verbs by their older names (`ALIASES`). Bodies over
+`MAX_BODY` are refused; `listening` bounds connections and headers.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from policyengine.server.certificate import ServingCertificate
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
-from policyengine.server.extender.verbs import VERBS, Answer, Verbs, refused
+from policyengine.server.extender.verbs import FILTER, PREEMPT, PRIORITIZE, VERBS, Answer, Verbs, refused
 from policyengine.server.listening import MAX_CONNECTIONS, listening
 from policyengine.server.metrics.process_metrics import MetricsPage
+from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,10 @@ MAX_BODIES = 2 * MAX_BODY
 """Bytes of all bodies in hand."""
 PIECE = 1024 * 1024
 """Bytes of an answer that are written at once."""
+ALIASES = {"predicates": FILTER, "priorities": PRIORITIZE, "preemption": PREEMPT}
+"""What kube-scheduler's Policy of 1.13, and the extenders of its time, call the verbs."""
+AGENTS = {"pigeon-holing": "pigeon", "rl-priority": "rewards"}
+"""Agents of kube-safe-scheduler whose policy has another name here."""
 _SHOWN = 2000
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -87,6 +93,7 @@ class ExtenderApp:
         self.application.router.add_get("/healthz", self._healthz)
         self.application.router.add_get("/readyz", self._readyz)
         self.application.router.add_get("/metrics", MetricsPage(certificate, self.metrics.registry).page)
+        self.application.router.add_get("/debug/pprof/profile", ProfilePage().page)
         self.application.router.add_post("/{path:.+}", self._post)
 
     async def _version(self, request: web.Request) -> web.Response:
@@ -101,7 +108,7 @@ class ExtenderApp:
         return web.Response(text="ok" if ready else "the cluster has not been read yet", status=status)
 
     async def _post(self, request: web.Request) -> web.Response:
-        prefix, _, verb = request.match_info["path"].strip("/").rpartition("/")
+        prefix, verb = addressed(request.match_info["path"])
         if verb not in VERBS:
             text = f"`{verb}` is no verb of the extender protocol; there are {', '.join(VERBS)}"
             return _response(Answer(wire.error_result(text), HTTPStatus.NOT_FOUND))
@@ -116,7 +123,8 @@ class ExtenderApp:
     def _policy(self, prefix: str) -> Verbs | None:
         if len(self._policies) == 1:
             return next(iter(self._policies.values()))
-        return self._policies.get(prefix.rpartition("/")[2])
+        name = prefix.rpartition("/")[2]
+        return self._policies.get(name) or self._policies.get(AGENTS.get(name, name))
 
     async def _answer(self, verbs: Verbs, verb: str, request: web.Request) -> Answer:
         name = verbs.rules.profile.name
@@ -135,6 +143,15 @@ class ExtenderApp:
         else:
             logger.debug("%s of policy %s answered", verb, name)
         return answer
+
+
+def addressed(path: str) -> tuple[str, str]:
+    """The prefix and the verb of a path; `predicates/safe` is `safe/filter`."""
+    prefix, _, last = path.strip("/").rpartition("/")
+    before, _, verb = prefix.rpartition("/")
+    if last not in VERBS and last not in ALIASES and verb in ALIASES:
+        return f"{before}/{last}", ALIASES[verb]
+    return prefix, ALIASES.get(last, last)
 
 
 def _response(answer: Answer) -> web.Response:

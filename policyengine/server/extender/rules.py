@@ -3,8 +3,8 @@
 Rules:
 1. Only what the policy itself wrote counts: its filter and score rules and quotas. Its base and what it `use`s are
    kube-scheduler's business. Queue order, gangs, permits and preemption rules have no place in the protocol.
-2. Score = floor(Σ weight · score / (10 · Σ weight)) over the score rules that have something to say of the pod;
-   every node gets 0 where none has.
+2. Score = Σ weight · score / (10 · Σ weight), rounded half away from zero, over the score rules that have something to
+   say of the pod; every node gets 0 where none has.
 3. `normalize` looks at the nodes of the request, as it looks at the feasible nodes in the scheduler itself.
 """
 
@@ -72,6 +72,15 @@ class Filtered:
     unresolvable: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How nodes were rated: 0..10 each, `int64[names]`; a node that is not known gets 0."""
+
+    scores: NDArray[np.int64]
+    rules: dict[str, NDArray[np.int64]]
+    """What each rule gives, 0..100, of those that have something to say of the pod."""
+
+
 def own_rules(profile: Profile) -> Profile:
     """The profile with nothing but the policy's own filters, scores and quotas."""
     return replace(
@@ -122,18 +131,23 @@ class PolicyRules:
             kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
         return found
 
-    def prioritize(self, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """0..10 for each of the nodes, -1 being one that is not in the snapshot: it gets 0."""
+    def prioritize(self, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.int64]) -> Ranked:
+        """Rates each of the nodes; -1 is one that is not in the snapshot."""
         is_asked = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
         is_asked[rows] = True
         ranked = np.flatnonzero(is_asked[:-1])
         node_scores = self._evaluator.score(pod, snapshot, Diagnosis(snapshot.nodes.names, ranked, (), None))
         weights = sum(share.weight for share in node_scores.shares)
-        by_row = np.zeros(snapshot.nodes.n + 1, dtype=np.int64)
-        if weights:
-            by_row[ranked] = node_scores.total * MAX_SCORE // (_PERCENT * weights)
-        scores: NDArray[np.int64] = by_row[rows]
-        return scores
+
+        def of_asked(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+            by_row = np.zeros(snapshot.nodes.n + 1, dtype=np.int64)
+            by_row[ranked] = scores
+            asked: NDArray[np.int64] = by_row[rows]
+            return asked
+
+        whole = _PERCENT * weights
+        scores = (2 * MAX_SCORE * node_scores.total + whole) // (2 * whole) if whole else np.zeros_like(ranked)
+        return Ranked(of_asked(scores), {share.plugin: of_asked(share.scores) for share in node_scores.shares})
 
     def accepts(self, pod: PodInfo, snapshot: Snapshot, name: str) -> bool:
         """Whether the filter rules let the pod onto one node."""

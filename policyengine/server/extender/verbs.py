@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import compress
+
+import numpy as np
 
 from policyengine.clock import Clock
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster
-from policyengine.server.extender.rules import AskedNodes, PolicyRules, WholeNodes
+from policyengine.server.extender.rules import AskedNodes, Filtered, PolicyRules, Ranked, WholeNodes
 from policyengine.server.extender.wire import BadRequest
 
 logger = logging.getLogger(__name__)
@@ -30,6 +34,8 @@ VERBS = (FILTER, PRIORITIZE, PREEMPT, BIND)
 _WITH_ERROR = frozenset({FILTER, BIND})
 
 
+SHOWN = 100
+"""Nodes of a line of the log."""
 LARGE_POD = 64 * 1024
 """Bytes over which a pod is decoded beside the event loop."""
 
@@ -46,6 +52,29 @@ class Answer:
 def refused(verb: str, message: str, status: int) -> Answer:
     """The answer to a request that cannot be answered."""
     return Answer(wire.error_result(message), HTTPStatus.OK if verb in _WITH_ERROR else status, message)
+
+
+def told_of_filter(asked: AskedNodes, found: Filtered) -> str:
+    """Which nodes passed, and why the others did not."""
+    refused = [f"{escaped(name)} ({why})" for name, why in (found.failed | found.unresolvable).items()]
+    passed = [escaped(name) for name in compress(asked.names, found.passing.tolist())]
+    lists = (("pass", passed), ("refused", refused))
+    return f"{len(passed)} of {len(asked.names)} nodes; " + "; ".join(f"{what}: {_listed(one)}" for what, one in lists)
+
+
+def told_of_scores(asked: AskedNodes, ranked: Ranked) -> str:
+    """The score of each node, and what each rule gives it; the best ones first."""
+    order = np.argsort(-ranked.scores, kind="stable").tolist()
+    shown = []
+    for place in order[:SHOWN]:
+        rules = ", ".join(f"{rule} {values[place]}" for rule, values in ranked.rules.items())
+        shown.append(f"{escaped(asked.names[place])} {ranked.scores[place]} ({rules or 'no rule'})")
+    return _listed(shown, len(order))
+
+
+def _listed(parts: Sequence[str], count: int = 0) -> str:
+    more = max(count, len(parts)) - SHOWN
+    return (", ".join(parts[:SHOWN]) or "none") + (f", and {more} more" if more > 0 else "")
 
 
 class Verbs:
@@ -84,13 +113,20 @@ class Verbs:
         args = wire.decode_args(body)
         pod, asked = await self._pod(args), await self._nodes(args)
         found = self.rules.filter(pod, self._cluster.view.snapshot(), asked)
+        self._log(FILTER, pod, lambda: told_of_filter(asked, found))
         return Answer(wire.filter_result(asked.kept(found.passing), found.failed, found.unresolvable))
 
     async def _prioritize(self, body: wire.Body) -> Answer:
         args = wire.decode_args(body)
         pod, asked = await self._pod(args), await self._nodes(args)
-        scores = self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)
-        return Answer(wire.priorities(asked.names, scores.tolist()))
+        ranked = self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)
+        self._log(PRIORITIZE, pod, lambda: told_of_scores(asked, ranked))
+        return Answer(wire.priorities(asked.names, ranked.scores.tolist()))
+
+    def _log(self, verb: str, pod: PodInfo, told: Callable[[], str]) -> None:
+        """One line a decision, where anybody reads it."""
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%s: %s of pod %s: %s", self.rules.profile.name, verb, escaped(pod.key), told())
 
     async def _preempt(self, body: wire.Body) -> Answer:
         args = wire.decode_preemption(body)

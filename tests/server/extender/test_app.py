@@ -63,6 +63,34 @@ async def test_of_several_policies_the_prefix_names_one() -> None:
             assert response.status == 404
 
 
+async def test_who_asked_an_older_extender_asks_on() -> None:
+    """The paths of kube-safe-scheduler, and of a plain extender of its time."""
+    pigeon = 'policy "pigeon" { base none score "s" weight 1 = 70 }'
+    async with served(POLICY, OTHER, pigeon) as session:
+        for path in ("/scheduler/predicates/other", "/predicates/other", "/other/predicates", "/x/other/filter"):
+            async with session.post(path, json=REQUEST) as response:
+                assert (await response.json())["FailedAndUnresolvableNodes"].keys() == {"a", "b"}, path
+        for path in ("/scheduler/priorities/pigeon-holing", "/priorities/pigeon", "/pigeon/priorities"):
+            async with session.post(path, json=REQUEST) as response:
+                assert await response.json() == [{"Host": "a", "Score": 7}, {"Host": "b", "Score": 7}], path
+    async with served(POLICY) as session:
+        for path in ("/predicates", "/scheduler/predicates/safe-overload"):
+            async with session.post(path, json=REQUEST) as response:
+                assert len((await response.json())["Nodes"]["items"]) == 2, path
+        async with session.post("/preemption", json={"Pod": pod("p")}) as response:
+            assert await response.json() == {"NodeNameToMetaVictims": {}}
+        async with session.post("/scheduler/bind", json={}) as response:
+            assert "a binding needs" in (await response.json())["Error"]
+
+
+async def test_a_cpu_profile_tells_what_the_extender_does() -> None:
+    async with served(POLICY) as session:
+        async with session.get("/debug/pprof/profile?seconds=0") as response:
+            assert response.status == 400
+        async with session.get("/debug/pprof/profile?seconds=1") as response:
+            assert response.status == 200
+
+
 async def test_what_is_no_verb_is_not_found() -> None:
     async with served(POLICY) as session, session.post('/calm/"evict', json=REQUEST) as response:
         assert response.status == 404

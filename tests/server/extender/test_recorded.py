@@ -24,7 +24,7 @@ def asked(body: dict[str, Any]) -> list[str]:
 
 
 def score(node: str) -> int:
-    return (2 * (100 - CONGESTION[node]) + 50) // 30
+    return (2 * (2 * (100 - CONGESTION[node]) + 50) + 30) // 60
 
 
 @pytest.mark.parametrize("which", ["cap", "full"])

@@ -55,9 +55,36 @@ async def test_a_watched_cluster_sees_what_stands_on_the_nodes() -> None:
     assert answer["NodeNames"] == ["b"]
     assert answer["FailedNodes"] == {"a": "spare: has 2Gi"}
     assert await ask(answering, "prioritize", asking("b", "a")) == [
-        {"Host": "b", "Score": 2},
+        {"Host": "b", "Score": 3},  # 25 of 100: half a tenth goes up
         {"Host": "a", "Score": 5},
     ]
+
+
+@pytest.mark.parametrize(("share", "score"), [(0, 0), (4, 0), (5, 1), (44, 4), (45, 5), (54, 5), (95, 10), (100, 10)])
+async def test_a_score_is_rounded_half_away_from_zero_to_the_nearest_tenth(share: int, score: int) -> None:
+    answering = verbs(Known([node("a")]), f'policy "p" {{ score "s" weight 7 = {share} }}')
+    assert await ask(answering, "prioritize", asking("a")) == [{"Host": "a", "Score": score}]
+
+
+async def test_a_line_a_decision_tells_each_node_s_values(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "policyengine")
+    answering = verbs(Known([node("a"), node("b")], [pod("x", "1", "6Gi", on="a")]), ROOM)
+    await ask(answering, "filter", asking("a", "b"))
+    await ask(answering, "prioritize", asking("b", "a"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "room: filter of pod default/p: 1 of 2 nodes; pass: b; refused: a (spare: has 2Gi)",
+        "room: prioritize of pod default/p: a 5 (pack 50), b 3 (pack 25)",
+    ]
+
+
+async def test_of_many_nodes_a_line_tells_the_best_hundred(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "policyengine")
+    names = [f"n{number}" for number in range(150)]
+    answering = verbs(Known([node(name) for name in names], [pod("x", "2", on="n149")]), ROOM)
+    await ask(answering, "prioritize", asking(*names))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("room: prioritize of pod default/p: n149 8 (pack 75), n0 3")
+    assert line.endswith(", and 50 more")
 
 
 def test_a_pod_that_is_asked_about_knows_its_namespace() -> None:
