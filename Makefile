@@ -75,6 +75,7 @@ bench-quick: setup # about 15 minutes
 	mkdir -p $(dir $(RESULTS))
 	timeout 120 $(BENCH) language $(KEPT) # 0.5
 	timeout 300 $(BENCH) reload $(KEPT) # 0.3
+	timeout 900 $(BENCH) plan $(KEPT) # 3
 	timeout 300 $(BENCH) devices $(KEPT) # 0.2
 	timeout 300 $(BENCH) queue $(KEPT) # 1
 	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5

@@ -27,6 +27,7 @@ from benchmarks.extender import extender
 from benchmarks.figures import Figure
 from benchmarks.language import language
 from benchmarks.options import Asked, BenchError
+from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
 from benchmarks.ratios import NODES, PODS, ratios
@@ -77,6 +78,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "language": lambda asked: language(),
     "queue": lambda asked: queue(),
     "reload": lambda asked: reloads(),
+    "plan": lambda asked: plans(),
     "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),

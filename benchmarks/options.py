@@ -27,6 +27,7 @@ ALONE = (
     "language",
     "queue",
     "reload",
+    "plan",
     "devices",
     "server",
     "extender",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Final
 
 from policyengine.cluster.objects import OwnerReference
@@ -37,8 +38,13 @@ class FinishedPods:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, FinishedPod]] = {}
         self._shown: dict[str, tuple[FinishedPod, ...]] = {}
-        self.oldest = float("inf")
-        """When the first of them ended, in seconds."""
+        self._ends: list[tuple[float, str, str]] = []
+        """A heap of when each ended, its node and its UID; some may be gone."""
+
+    @property
+    def oldest(self) -> float:
+        """No pod that is kept ended before this, in seconds."""
+        return self._ends[0][0] if self._ends else float("inf")
 
     def on(self, node_name: str) -> tuple[FinishedPod, ...]:
         """Those of a node, oldest first; pods that ended at the same moment by UID."""
@@ -55,22 +61,22 @@ class FinishedPods:
         there[uid] = FinishedPod(uid, pod.metadata.controller, failed, reason, ended)
         if len(there) > MOST:
             del there[min(there.values(), key=_when).uid]
-        self.oldest = min(self.oldest, ended)
+        heappush(self._ends, (ended, node_name, uid))
         self._show(node_name)
         return node_name
 
     def expire(self, now: float) -> list[str]:
         """Give up what ended too long ago; the names of the nodes that have another list for it."""
-        changed = []
-        for node_name, there in list(self._by_node.items()):
-            gone = [uid for uid, pod in there.items() if pod.finished_at <= now - KEPT_FOR]
-            for uid in gone:
+        changed: dict[str, None] = {}
+        while self._ends and self._ends[0][0] <= now - KEPT_FOR:
+            ended, node_name, uid = heappop(self._ends)
+            there = self._by_node.get(node_name, {})
+            if uid in there and there[uid].finished_at == ended:
                 del there[uid]
-            if gone:
-                changed.append(node_name)
-                self._show(node_name)
-        self.oldest = min(map(_first, self._shown.values()), default=float("inf"))
-        return changed
+                changed[node_name] = None
+        for node_name in changed:
+            self._show(node_name)
+        return list(changed)
 
     def _show(self, node_name: str) -> None:
         there = self._by_node[node_name]
@@ -83,10 +89,6 @@ class FinishedPods:
 
 def _when(pod: FinishedPod) -> tuple[float, str]:
     return pod.finished_at, pod.uid
-
-
-def _first(pods: tuple[FinishedPod, ...]) -> float:
-    return pods[0].finished_at
 
 
 def _ended(pod: Pod, now: float) -> float:

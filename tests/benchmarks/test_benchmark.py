@@ -18,6 +18,7 @@ from benchmarks.end_to_end import Contestant, run_embedded
 from benchmarks.figures import Figure, Samples, Spread, percentile, rate
 from benchmarks.language import LINES, language, policy_text
 from benchmarks.peers import peer_of
+from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
 from benchmarks.reload import reloads
@@ -172,6 +173,12 @@ def test_the_queue_is_measured_in_full() -> None:
 
 def test_a_reload_is_measured_on_a_small_cluster() -> None:
     assert "| the swap, 10 pods waiting, CPU" in shown("reload", reloads(repeats=2, nodes=20, waiting=10))
+
+
+def test_a_plan_is_measured_on_a_small_day_and_a_small_cluster() -> None:
+    section = shown("plan", plans(nodes=5, pods=30, nodes_of_cluster=5))
+    assert "| a day of 5 nodes and 30 pods, two policies, CPU" in section and "at most 120 s" in section
+    assert "| a cluster of 5 nodes and 30 pods, two policies, CPU" in section and "at most 30 s" in section
 
 
 def test_devices_are_measured_on_a_small_cluster() -> None:

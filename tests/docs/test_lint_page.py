@@ -74,7 +74,9 @@ def commands_in(value: Any) -> list[str]:
     return [command for item in items for command in commands_in(item)]
 
 
-@pytest.mark.parametrize("name", [".pre-commit-hooks.yaml", "examples/ci/github-actions.yml"])
+@pytest.mark.parametrize(
+    "name", [".pre-commit-hooks.yaml", "examples/ci/github-actions.yml", "examples/ci/gitlab-ci.yml"]
+)
 def test_files_for_ci_are_yaml_and_use_commands_and_flags_there_are(name: str) -> None:
     commands = commands_in(yaml.safe_load((ROOT / name).read_text(encoding="utf-8")))
     known = [command.split() for command in commands if len(command.split()) > 1 and command.split()[1] in COMMANDS]
