@@ -23,7 +23,7 @@ from policyengine.language.parsing.literal_values import (
     decode_bytes,
     decode_string,
 )
-from policyengine.language.parsing.parse_table import Reduction
+from policyengine.language.parsing.reductions import Reduction
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Span
 from policyengine.language.syntax_codes import quoted, syntax_error

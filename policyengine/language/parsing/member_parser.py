@@ -1,4 +1,4 @@
-"""The tokens of one member or expression -> its value, by the grammar's LALR(1) table.
+"""The tokens of one member or expression -> its value, by Lark's LALR(1) parser, which is fed token by token.
 
 Keywords are contextual: a word is a keyword only in a state that accepts it, and a name everywhere else. Each rule's
 value is made when the rule is complete, so what stands before a mistake is looked at too.
@@ -7,14 +7,15 @@ value is made when the rule is complete, so what stands before a mistake is look
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from msgspec import Struct
 
 from policyengine.language.diagnostics import Diagnostic, in_order
 from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions
-from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals
-from policyengine.language.parsing.parse_table import END, Reduction, parse_table
+from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals, parser
+from policyengine.language.parsing.reductions import Reduction, reductions
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.parsing.unexpected import explain
 from policyengine.language.syntax import Expr, Span
@@ -63,7 +64,7 @@ def parse_tokens(rule: str, tokens: Sequence[Token], actions: ExpressionActions,
     if stop is not None and not any(token.start in broken for token in tokens[: stop + 1]):
         expected = expected_behind(rule, tokens[:stop])
         actions.findings.append(explain(rule, tokens, stop, expected, actions.file))
-    made = None if stop is not None or actions.is_too_deep else run.values[0]
+    made = None if stop is not None or actions.is_too_deep else run.value
     actions.finish()
     return made
 
@@ -94,84 +95,90 @@ def expected_behind(rule: str, tokens: Sequence[Token]) -> frozenset[str]:
     return run.expected() if run.take(tokens) is None else frozenset()
 
 
+class _Symbol(Struct, gc=False):
+    """A token, or the value of a rule, as it stands on Lark's stack. `type`: the terminal that a token counts as."""
+
+    type: str
+    value: Any
+    start: int
+    end: int
+
+
+class _Callbacks:
+    """What Lark asks for the value of a rule that is complete."""
+
+    def __init__(self, make: Callable[[Reduction, Span, list[Any]], Any]) -> None:
+        self._make = make
+
+    def __contains__(self, terminal: str) -> bool:
+        return False  # tokens stay what they are
+
+    def __getitem__(self, rule: object) -> Callable[[list[_Symbol]], _Symbol]:
+        return partial(self._made, reductions()[rule])
+
+    def _made(self, reduction: Reduction, symbols: list[_Symbol]) -> _Symbol:
+        parts: list[Any] = []
+        if reduction.parts is None:
+            parts = [symbol.value for symbol in symbols]
+        for place, is_several in reduction.parts or ():
+            if is_several and not parts:
+                parts = symbols[place].value  # a long repetition grows, and is not copied each time
+            elif is_several:
+                parts += symbols[place].value
+            else:
+                parts.append(symbols[place].value if place >= 0 else None)
+        start, end = symbols[0].start, symbols[-1].end
+        if reduction.is_inlined:
+            return _Symbol("", parts, start, end)
+        if reduction.is_passed and len(parts) == 1:
+            return _Symbol("", parts[0], start, end)
+        return _Symbol("", self._make(reduction, Span(start, end), parts), start, end)
+
+
 class _Run:
-    """One parse. `values` has what was made of the tokens so far: one value for each symbol of rules still open."""
+    """One parse."""
+
+    value: Any = None
+    """Of the start rule, where all tokens fit."""
 
     def __init__(self, rule: str, make: Callable[[Reduction, Span, list[Any]], Any]) -> None:
-        table = parse_table()
-        self.actions, self.goto, self.last = table.actions, table.goto, table.last[rule]
-        self.stack = [table.first[rule]]
-        self.make = make
-        self.values: list[Any] = []
-        self.starts: list[int] = []
-        """Where each of the values begins."""
+        from lark import UnexpectedToken
+
+        self.misfit = UnexpectedToken
+        self.parser = cast(Any, parser()).parse_interactive("", rule)
+        self.parser.parser_state.parse_conf.callbacks = _Callbacks(make)
 
     def take(self, tokens: Sequence[Token]) -> int | None:
         """Parses tokens; the index of the one that fits nothing, None where all fit."""
-        actions, stack = self.actions, self.stack
         keywords = keyword_terminals() - RESERVED
-        end = 0
         for index, token in enumerate(tokens):
-            kind = token.kind
-            if kind in keywords and self._is_name(tokens, index):
-                kind = "NAME"
-            while not isinstance(action := actions[stack[-1]].get(kind), int):
-                if action is not None:
-                    self._reduce(action, end)
-                    if kind == END and stack[-1] == self.last:
-                        return None
-                elif kind in keywords:
-                    kind = "NAME"
-                else:
-                    return index
-            stack.append(action)
-            self.values.append(token)
-            self.starts.append(token.start)
-            end = token.end
+            is_word = token.kind in keywords
+            if is_word and self._is_name(tokens, index):
+                fits = self._feed("NAME", token)
+            else:
+                fits = self._feed(token.kind, token) or (is_word and self._feed("NAME", token))
+            if not fits:
+                return index
         return None
+
+    def _feed(self, kind: str, token: Token) -> bool:
+        """Whether the token fits as a terminal; what is complete before it is complete in either case."""
+        try:
+            made = self.parser.feed_token(_Symbol(kind, token, token.start, token.end))
+        except self.misfit:
+            return False
+        self.value = made and made.value
+        return True
 
     def _is_name(self, tokens: Sequence[Token], index: int) -> bool:
         """Whether a word that may be a keyword here is a name, by what follows it."""
         is_last = index + 1 == len(tokens)
-        name = self.actions[self.stack[-1]].get("NAME")
-        return isinstance(name, int) and not is_last and tokens[index + 1].kind in _NAME_GOES_ON
-
-    def _reduce(self, reduction: Reduction, end: int) -> None:
-        """Puts the value of a rule in the place of its symbols'."""
-        stack, values, starts = self.stack, self.values, self.starts
-        size, wanted = reduction.size, reduction.parts
-        parts = values[-size:]
-        del values[-size:], stack[-size:], starts[len(starts) - size + 1 :]
-        if wanted is not None:
-            symbols, parts = parts, []
-            for place, is_several in wanted:
-                if is_several and not parts:
-                    parts = symbols[place]  # a long repetition grows, and is not copied each time
-                elif is_several:
-                    parts += symbols[place]
-                else:
-                    parts.append(symbols[place] if place >= 0 else None)
-        if reduction.is_inlined:
-            values.append(parts)
-        elif reduction.is_passed and len(parts) == 1:
-            values.append(parts[0])
-        else:
-            values.append(self.make(reduction, Span(starts[-1], end), parts))
-        stack.append(self.goto[stack[-1]][reduction.symbol])
+        _, leads_to = self.parser.choices().get("NAME", (None, None))
+        return isinstance(leads_to, int) and not is_last and tokens[index + 1].kind in _NAME_GOES_ON
 
     def expected(self) -> frozenset[str]:
         """The terminals that may come next."""
-        return frozenset(filter(self._takes, self.actions[self.stack[-1]]))
-
-    def _takes(self, kind: str) -> bool:
-        """Whether a terminal fits: a rule that it completes may turn out to want another."""
-        stack = self.stack.copy()
-        while isinstance(action := self.actions[stack[-1]].get(kind), Reduction):
-            del stack[-action.size :]
-            stack.append(self.goto[stack[-1]][action.symbol])
-            if kind == END and stack[-1] == self.last:
-                return True
-        return action is not None
+        return frozenset(self.parser.accepts())
 
 
 def _too_deep(tokens: Sequence[Token]) -> Token | None:
