@@ -17,15 +17,17 @@ KINDS = (POD_GROUP, NATIVE)
 """The kinds as the view files them: `scheduling.x-k8s.io/v1alpha1` and `scheduling.k8s.io/v1alpha2`; the API calls
 both PodGroup."""
 LABEL = "scheduling.x-k8s.io/pod-group"
+"""A label, or else an annotation."""
 _NOBODY: Mapping[str, PodInfo] = {}
 
 
 def named_by(pod: PodInfo) -> tuple[str, str] | None:
-    """Kind and key (`namespace/name`) of the group that the pod names, if it names one. Its field comes first."""
+    """Kind and key (`namespace/name`) of the group that the pod names, if it names one. Its field comes first, then the
+    label, then the annotation."""
     native = pod.shape.spec.scheduling_group
     if native is not None and native.pod_group_name:
         return NATIVE, f"{pod.namespace}/{native.pod_group_name}"
-    name = pod.labels.get(LABEL)
+    name = pod.labels.get(LABEL) or pod.annotations.get(LABEL)
     return (POD_GROUP, f"{pod.namespace}/{name}") if name else None
 
 

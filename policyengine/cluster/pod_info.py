@@ -18,6 +18,9 @@ from policyengine.cluster.requests import Requests
 from policyengine.cluster.workload_objects import Namespace, NativePodGroup, PodGroup
 from policyengine.enum_members import direct_members
 
+SUCCEEDED = "Succeeded"
+"""The phase of a pod whose containers have all done their work."""
+
 
 @direct_members
 class PodState(Enum):
@@ -91,7 +94,7 @@ class PodInfo:
         """The node it is bound to or assumed on; "" while pending."""
         self.nominated_node_name: str = sys.intern(status.nominated_node_name)
         self.phase: str = sys.intern(status.phase)
-        self.finished: bool = status.phase in ("Succeeded", "Failed")
+        self.finished: bool = status.phase in (SUCCEEDED, "Failed")
         self.state: PodState = PodState.BOUND if spec.node_name else PodState.PENDING
         self.started_at: float | None = seconds_or_none(status.start_time)
         self.scheduled_at: float | None = None

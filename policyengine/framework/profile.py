@@ -101,6 +101,14 @@ class GangRule(Protocol):
     def name(self) -> str:
         """The rule's name, as it appears in refusals."""
 
+    @property
+    def counts_finished(self) -> bool:
+        """Whether members that have succeeded count."""
+
+    @property
+    def any_scheduler(self) -> bool:
+        """Whether pods of other schedulers are members too."""
+
     def key(self, pod: PodInfo) -> str | None:
         """The gang the pod is a member of; None when it is a member of none."""
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cachetools import LRUCache
+
 from policyengine.cluster.pod_groups import NATIVE
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
+MOST_SUCCEEDED = 20_000
+"""Pods that have succeeded and are known: beyond, a policy that is loaded later does not count the oldest."""
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 
 
@@ -129,6 +133,8 @@ class Core:
         self.evictions: dict[str, Eviction] = {}
         """By preemptor's UID: until its victims are seen leaving, a pod preempts nobody else. kube-scheduler keeps such
         a pod out of its queue (DefaultPreemption's PreEnqueue); here it may be tried, and is bound where it fits."""
+        self.succeeded: LRUCache[str, PodInfo] = LRUCache(MOST_SUCCEEDED)
+        """Pods that have succeeded, as far as they are watched, by namespace and name: gangs may count them."""
         self.confirmed: set[str] = set()
         """Pods that the server said are bound and the watch has not shown there yet."""
         self.unverified: UnverifiedBindings | None = None

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster import pod_groups
+from policyengine.cluster.kinds import FINISHED_PODS
 from policyengine.cluster.object_store import ClusterObject, version_is_newer
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding import verification
@@ -31,7 +32,6 @@ from policyengine.scheduler.messages import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import PodChange
     from policyengine.scheduler.profiles import ServedProfile
     from policyengine.scheduler.reservations import Reservation
@@ -67,6 +67,9 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
 def object_deleted(core: Core, message: ObjectDeleted) -> None:
     """An object of another kind is gone."""
     key = f"{message.namespace}/{message.name}" if message.namespace else message.name
+    if message.kind == FINISHED_PODS.kind:
+        _no_longer_succeeded(core, key)
+        return
     old = core.view.objects_of(message.kind).get(key)
     _object_changed(core, message.kind, key, old, None, core.view.remove_object(message.kind, key))
 
@@ -86,6 +89,8 @@ def _object_changed(
 def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     """A pod was added or changed."""
     is_anew = isinstance(message, PodObserved) and message.anew
+    if message.pod.status.phase == SUCCEEDED:
+        _succeeded(core, message.pod)
     _unbind(core, message.pod, is_anew)
     change = core.view.add_or_update_pod(message.pod, is_anew)
     if change.new is not None and change.new is not change.old:
@@ -94,6 +99,32 @@ def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     decision = core.bindings.get(message.pod.metadata.uid)
     if decision is not None:
         settle(core, decision)
+
+
+def _succeeded(core: Core, pod: Pod) -> None:
+    """A pod has done its work: gangs that count such members go on counting it for as long as it exists."""
+    known = core.succeeded.get(pod.metadata.key)
+    if known is not None and known.uid == pod.metadata.uid:
+        return
+    if known is not None:
+        _no_longer_succeeded(core, pod.metadata.key)
+    info = core.succeeded[pod.metadata.key] = PodInfo(pod)
+    core.view.introduce(info)
+    for served in core.profiles.values():
+        if served.queue.gangs.counts_finished:
+            served.queue.observe_other(info, core.now)
+
+
+def _counts_as_succeeded(core: Core, served: ServedProfile, pod: PodInfo) -> bool:
+    known = core.succeeded.get(pod.key)
+    return served.queue.gangs.counts_finished and known is not None and known.uid == pod.uid
+
+
+def _no_longer_succeeded(core: Core, key: str) -> None:
+    known = core.succeeded.pop(key, None)
+    for served in core.profiles.values():
+        if known is not None and served.queue.gangs.counts_finished:
+            served.queue.forget_member(known.uid, core.now)
 
 
 def _unbind(core: Core, pod: Pod, is_anew: bool) -> None:
@@ -150,6 +181,22 @@ def _take_over(core: Core, old: PodInfo | None, new: PodInfo | None, events: lis
     if new is not None:
         before = old if old is not None and old.uid == new.uid else None
         _arrange(core, before, new, events)
+    for served in core.profiles.values():
+        if served.queue.gangs.any_scheduler:
+            _tell_of_others(core, served, old, new)
+
+
+def _tell_of_others(core: Core, served: ServedProfile, old: PodInfo | None, new: PodInfo | None) -> None:
+    """Pods of other schedulers, for gangs that count them."""
+    if old is not None and (new is None or old.uid != new.uid):
+        is_other = old.scheduler_name != served.scheduler_name
+        if is_other and not _counts_as_succeeded(core, served, old):
+            served.queue.forget_member(old.uid, core.now)
+    if new is not None and new.scheduler_name != served.scheduler_name:
+        if new.deleting and new.state is not PodState.BOUND:
+            served.queue.forget_member(new.uid, core.now)
+        else:
+            served.queue.observe_other(new, core.now)
 
 
 def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[ClusterEvent]) -> None:
@@ -230,7 +277,8 @@ def _gone(core: Core, pod: PodInfo) -> None:
         core.unreserve(held)
     if served is not None:
         served.queue.remove(pod.uid)
-        served.queue.forget_member(pod.uid, core.now)
+        if not _counts_as_succeeded(core, served, pod):
+            served.queue.forget_member(pod.uid, core.now)
         core.timeline.record(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.pod_info import PodState
+from policyengine.framework.profile import Profile
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import leave_to
 from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
@@ -34,7 +35,8 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
         served.is_served = True
         if served.rollout is not None:
             served.rollout.start_over()
-        policy_replacement.replace_profile(served.queue, profile, _members(core, profile.scheduler_name), core.now)
+        known = _members(core, profile.scheduler_name)
+        policy_replacement.replace_profile(served.queue, profile, known, _others(core, profile), core.now)
         return
     runtime = ProfileRuntime(profile)
     queue = SchedulingQueue(profile, core.timeline, core.now, core.view)
@@ -43,6 +45,8 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     members = list(_members(core, profile.scheduler_name))
     for pod in members:
         queue.observe_member(pod, core.now)
+    for pod in _others(core, profile):
+        queue.observe_other(pod, core.now)
     for pod in members:
         if pod.state is PodState.PENDING:
             queue.add(pod, core.now)
@@ -53,6 +57,16 @@ def _members(core: Core, scheduler_name: str) -> Iterator[PodInfo]:
     for pod in core.view.pods.values():
         if pod.scheduler_name == scheduler_name and (pod.state is PodState.BOUND or not pod.deleting):
             yield pod
+
+
+def _others(core: Core, profile: Profile) -> Iterator[PodInfo]:
+    """Pods that the profile's gangs may count though they are not to be placed by it: finished, or another's."""
+    if any(rule.counts_finished for rule in profile.gangs):
+        yield from core.succeeded.values()
+    if any(rule.any_scheduler for rule in profile.gangs):
+        for pod in core.view.pods.values():
+            if pod.scheduler_name != profile.scheduler_name and (pod.state is PodState.BOUND or not pod.deleting):
+                yield pod
 
 
 def profile_removed(core: Core, message: ProfileRemoved) -> None:

@@ -79,7 +79,9 @@ class ServedProfiles(dict[str, ServedProfile], SchedulingStatus):
             return None
         pods = self._view.pods
         bound = sum(1 for uid in gang.placed if uid in pods and pods[uid].state is PodState.BOUND)
-        return GangStatus(gang.key, len(gang.members), len(gang.placed) - bound, bound, gang.minimum)
+        others = len(gang.elsewhere)
+        size = len(gang.members) + others + len(gang.awaited)
+        return GangStatus(gang.key, size, len(gang.placed) - bound, bound + others, gang.wanted)
 
     def members(self, pod: PodInfo) -> Collection[str]:
         """UIDs of all members of the pod's gang, in the order in which they came."""

@@ -95,6 +95,16 @@ def test_tenants_are_weighed() -> None:
     assert queue.fair_weights == (("a", 2.0), ("b", 0.5))
 
 
+def test_a_gang_may_say_who_counts() -> None:
+    plain = policy('gang "g" { key: pod.namespace min: 2 timeout: 60s }').gangs[0]
+    assert not plain.counts_finished and not plain.any_scheduler
+    wide = policy('gang "g" { key: pod.namespace min: 2 timeout: 60s counts: finished anyScheduler: true }').gangs[0]
+    assert wide.counts_finished and wide.any_scheduler
+    for wrong in ("counts: all", "counts: true", "anyScheduler: false", "anyScheduler: finished"):
+        [found] = findings(f'gang "g" {{ key: pod.namespace min: 2 timeout: 60s {wrong} }}')
+        assert "takes one word: write" in found.message
+
+
 def test_a_gang_may_say_how_long_it_waits() -> None:
     waits = policy('gang "g" { key: pod.namespace min: 2 timeout: 60s waits: 10min }').gangs[0].waits
     assert isinstance(waits, ir.Const) and waits.value == 600 * 10**9

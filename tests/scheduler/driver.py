@@ -163,6 +163,8 @@ class Label:
     """A gang rule by labels `gang`, `min` and `timeout`."""
 
     name = "pod-group"
+    counts_finished = False
+    any_scheduler = False
 
     def key(self, pod: PodInfo) -> str | None:
         return pod.labels.get("gang")

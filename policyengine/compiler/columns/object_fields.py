@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from policyengine import quantity
+from policyengine.cluster import pod_groups
 from policyengine.cluster.demand_history import Demand
 from policyengine.cluster.objects import Quantities
 from policyengine.cluster.pod_info import PodInfo
@@ -93,10 +94,8 @@ def amounts_of(quantities: Quantities) -> Amounts:
 
 
 def _pod_group_name(pod: PodInfo) -> str | None:
-    group = pod.shape.spec.scheduling_group
-    if group is not None and group.pod_group_name:
-        return group.pod_group_name
-    return pod.labels.get("scheduling.x-k8s.io/pod-group")
+    named = pod_groups.named_by(pod)
+    return None if named is None else named[1].partition("/")[2]
 
 
 def _of_namespace(part: str) -> Getter:

@@ -124,6 +124,7 @@ class RuleGang:
 
     def __init__(self, rule: ir.Gang, scope: Scope, decisions: Decisions) -> None:
         self.name = rule.name
+        self.counts_finished, self.any_scheduler = rule.counts_finished, rule.any_scheduler
         self._when = scope.condition(rule.when, failed=True)
         self._key, self._min = scope.value(rule.key), scope.value(rule.min)
         self._timeout, self._waits = scope.value(rule.timeout), scope.value(rule.waits)

@@ -228,7 +228,8 @@ def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     paths = paths_read(expressions_in(policy), scope)
     groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
     homes = [NAMESPACES.kind] if any(path[-1] in _OF_NAMESPACE for path in paths) else []
-    return (*groups, *homes, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))
+    ended = any("finished" in path for path in paths) or any(gang.counts_finished for gang in policy.gangs)
+    return (*groups, *homes, *([FINISHED_PODS.kind] if ended else []))
 
 
 def histories_read(policy: ir.Policy, scope: Scope) -> tuple[tuple[str, float], ...]:

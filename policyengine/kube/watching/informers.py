@@ -219,7 +219,7 @@ def _message(kind: str, change: Change[Any]) -> Message:
         if kind == NODES.kind:
             return NodeObserved(change.object, change.anew)
         return ObjectObserved(kind, change.object, change.anew)
-    if kind in (PODS.kind, FINISHED_PODS.kind):
+    if kind == PODS.kind:
         return PodDeleted(change.namespace, change.name, change.uid)
     if kind == NODES.kind:
         return NodeDeleted(change.name)

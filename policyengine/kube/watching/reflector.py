@@ -9,7 +9,7 @@ What holds here:
 2. A line that cannot be read ends the request; nothing of it is applied (`Store`).
 3. A kind that is optional and not served (404), in none of its versions, has no objects; the server is asked again
    after a while. Where the version that is watched is served no more, a list finds another (`Client.served`). Where the
-   caller says so (`on_absent`), it is asked as seldom if it refuses the list (403): what is known stays, as nobody
+   caller says so (`on_absent`), it is asked more seldom if it refuses the list (403): what is known stays, as nobody
    said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
@@ -46,8 +46,11 @@ REWIND_AFTER = 60.0
 UNREACHABLE_FOR = 1.5
 """Seconds of the longest delay before it is spread, where nobody listens: a server that is back is to be noticed soon,
 and one that is not there is not burdened."""
-ABSENT_FOR = 30.0
-"""Seconds after which a server that did not serve an optional kind is asked again."""
+ABSENT_FOR = 5.0
+"""Seconds after which a server that did not serve an optional kind is asked again: whoever applies its definition is
+not kept waiting, and such a question costs the server next to nothing."""
+REFUSED_FOR = 30.0
+"""The same of one that refused it: a right that is given is no matter of seconds."""
 
 
 class _Expired(Exception):
@@ -159,7 +162,7 @@ class Reflector(Generic[T]):
                     self._absent = error.status
                     self._note_listed(waiting)
                     if not self._waiting:
-                        await self._rest(ABSENT_FOR)
+                        await self._rest(ABSENT_FOR if error.status == HTTPStatus.NOT_FOUND else REFUSED_FOR)
                 else:
                     await self._pause(error, "list")
 

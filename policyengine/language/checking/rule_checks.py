@@ -148,8 +148,23 @@ def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang:
         min=field("min", member.min, INT),
         timeout=field("timeout", member.timeout, DURATION),
         waits=field("waits", member.waits, DURATION) if member.waits is not None else None,
+        counts_finished=_is_word(context, member.counts, "counts", "finished"),
+        any_scheduler=_is_word(context, member.any_scheduler, "anyScheduler", "true"),
         span=member.span,
     )
+
+
+def _is_word(context: Context, written: syntax.Expr | None, field: str, word: str) -> bool:
+    """Whether the field is given: with the one word that it takes, or it is reported."""
+    match written:
+        case None:
+            return False
+        case syntax.Name(name=name) if name == word:
+            return True
+        case syntax.Literal(value=True) if word == "true":
+            return True
+    context.failed(WRONG_TYPE, f"`{field}` takes one word: write `{field}: {word}`, or leave it out", written.span)
+    return False
 
 
 def _positive(context: Context, value: ir.Expr, name: str, span: Span) -> ir.Expr:

@@ -160,6 +160,10 @@ class Gang(Rule, frozen=True, kw_only=True):
     min: Expr
     timeout: Expr
     waits: Expr | None
+    counts_finished: bool = False
+    """Whether members that have succeeded count."""
+    any_scheduler: bool = False
+    """Whether pods of other schedulers are members too."""
 
 
 Amounts = tuple[tuple[str, Expr], ...]

@@ -23,7 +23,7 @@ from policyengine.language.syntax_codes import quoted, syntax_error
 from policyengine.suggestion import closest
 
 FIELDS_OF: Mapping[str, tuple[str, ...]] = {
-    "gang": ("key", "min", "timeout", "waits"),
+    "gang": ("key", "min", "timeout", "waits", "counts", "anyScheduler"),
     "quota": ("guarantee", "limit", "borrow"),
     "permit": ("delay", "until", "timeout"),
     "bind": ("annotations",),
@@ -244,7 +244,9 @@ class Actions(ExpressionActions):
         return self.name(span, key), key.kind == "STRING", value
 
     def gang(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
-        return syntax.Gang(span=span, name=self.name(span, name), when=when, **self._named("gang", fields))
+        found = self._named("gang", fields)
+        any_scheduler = found.pop("anyScheduler")
+        return syntax.Gang(span=span, name=self.name(span, name), when=when, any_scheduler=any_scheduler, **found)
 
     def quota(self, span: Span, name: Token, by: Expr | None, when: Expr | None, fields: Fields) -> Member:
         if by is None and when is None:

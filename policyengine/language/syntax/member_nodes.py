@@ -152,12 +152,17 @@ class Score(Rule, frozen=True, kw_only=True):
 
 
 class Gang(Rule, frozen=True, kw_only=True):
-    """`gang "name" [when e] { key: e min: e timeout: e [waits: e] }`; an absent field is None."""
+    """`gang "name" [when e] { key: e min: e timeout: e [waits: e] [counts: finished] [anyScheduler: true] }`.
+
+    An absent field is None.
+    """
 
     key: Expr | None
     min: Expr | None
     timeout: Expr | None
     waits: Expr | None = None
+    counts: Expr | None = None
+    any_scheduler: Expr | None = None
 
 
 class Quota(Rule, frozen=True, kw_only=True):

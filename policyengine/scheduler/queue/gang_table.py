@@ -9,7 +9,9 @@ Rules:
 4. A gang with fewer members than its minimum is incomplete: its members are held before the queue. Members that are
    reserved or bound stay where they are.
 5. A rule that fails on a pod holds that pod and says why, until the pod or the policy changes.
-6. A member has a place while it is reserved or bound. A gang whose minimum have a place is satisfied: further members
+6. Members that have succeeded (`counts: finished`), and those that another scheduler has bound (`anyScheduler`), had or
+   have a place: so many fewer are needed of the others. One that another scheduler has not bound yet is waited for.
+7. A member has a place while it is reserved or bound. A gang whose minimum have a place is satisfied: further members
    are scheduled on their own.
 
 Example: a, b and c carry the key "crew" and a minimum of 3. While only a and b exist the gang is incomplete, and both
@@ -53,6 +55,10 @@ class Gang:
         """By pod UID, in the order in which they came."""
         self.placed: set[str] = set()
         """UIDs of the members that are reserved or bound."""
+        self.elsewhere: set[str] = set()
+        """UIDs of members that need no place of ours: succeeded, or bound by another scheduler."""
+        self.awaited: dict[str, str] = {}
+        """UID -> name, of members that another scheduler has still to bind."""
         self.is_complete = False
         self.requeue_refused = False
         """Whether members that were refused together are to be tried again, though no event says so."""
@@ -64,7 +70,12 @@ class Gang:
 
     @property
     def minimum(self) -> int:
-        """How many members it takes."""
+        """How many members it takes beside those that need no place of ours."""
+        return max(1, self.wanted - len(self.elsewhere))
+
+    @property
+    def wanted(self) -> int:
+        """How many members it takes in all."""
         return max((terms.minimum for terms in self._terms), default=1)
 
     @property
@@ -90,7 +101,10 @@ class Gang:
     @property
     def message(self) -> str:
         """How far the gang is, for its members' conditions and events."""
-        return f"gang {self.rule}: {len(self.members)} of {self.minimum} members exist"
+        exist = len(self.members) + len(self.elsewhere)
+        first = next(iter(self.awaited.values()), "")
+        waits = f"; {first} waits for its own scheduler" if first else ""
+        return f"gang {self.rule}: {exist} of {self.wanted} members exist{waits}"
 
     def add(self, uid: str, terms: Terms) -> bool:
         """Count a member; whether the gang became complete or incomplete by it."""
@@ -100,9 +114,27 @@ class Gang:
 
     def remove(self, uid: str) -> bool:
         """Count a member no more; whether the gang became complete or incomplete by it."""
-        self._terms -= Counter([self.members.pop(uid)])
+        if uid in self.members:
+            self._terms -= Counter([self.members.pop(uid)])
         self.placed.discard(uid)
+        self.elsewhere.discard(uid)
+        self.awaited.pop(uid, None)
         return self._flipped()
+
+    def count(self, uid: str, awaited: str) -> bool:
+        """Count a member that needs no place of ours, or the one called `awaited` that waits for another scheduler;
+        whether the gang became complete or incomplete by it."""
+        self.awaited.pop(uid, None)
+        if awaited:
+            self.awaited[uid] = awaited
+        else:
+            self.elsewhere.add(uid)
+        return self._flipped()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is counted."""
+        return not (self.members or self.elsewhere or self.awaited)
 
     def _flipped(self) -> bool:
         before = self.is_complete
@@ -115,6 +147,8 @@ class GangTable:
 
     def __init__(self, rules: tuple[GangRule, ...]) -> None:
         self._rules = rules
+        self.counts_finished = any(rule.counts_finished for rule in rules)
+        self.any_scheduler = any(rule.any_scheduler for rule in rules)
         self._gang_of: dict[str, Gang] = {}
         self._gangs: dict[tuple[str, str], Gang] = {}
         self._problems: dict[str, str] = {}
@@ -124,16 +158,17 @@ class GangTable:
         """Gangs whose placed members may be too few now, or enough to be bound; `gang_release` empties it."""
 
     def __iter__(self) -> Iterator[Gang]:
-        """Every gang with at least one member."""
-        return iter(list(self._gangs.values()))
+        """Every gang with at least one member of ours."""
+        return iter([gang for gang in self._gangs.values() if gang.members])
 
     def of(self, uid: str) -> Gang | None:
         """The gang that the pod is a member of."""
         return self._gang_of.get(uid)
 
     def get(self, rule: str, key: str) -> Gang | None:
-        """The gang, if it has members."""
-        return self._gangs.get((rule, key))
+        """The gang, if it has members of ours."""
+        gang = self._gangs.get((rule, key))
+        return gang if gang is not None and gang.members else None
 
     def hold_message(self, uid: str) -> str:
         """Why the pod may not enter the queue; empty if it may."""
@@ -151,7 +186,7 @@ class GangTable:
             self._problems[pod.uid] = f"gang: {problem}"
             return flipped
         gang = self._gang_of.get(pod.uid)
-        if gang is not None and joins == (gang.rule, gang.key, gang.members[pod.uid]):
+        if gang is not None and joins == (gang.rule, gang.key, gang.members.get(pod.uid)):
             if (pod.state is not PodState.PENDING) != (pod.uid in gang.placed):
                 self.note_place(pod)
                 gang.requeue_refused = True  # somebody else placed the member
@@ -165,10 +200,44 @@ class GangTable:
             flipped = [gang for gang in flipped if gang is not joined] + ([joined] if joined else [])
         return flipped
 
+    def observe_other(self, pod: PodInfo, is_ours: bool) -> list[Gang]:
+        """A pod that is finished, or of another scheduler, came or changed: it may count (rule 6)."""
+        joins = self._joins_beside(pod, is_ours)
+        if joins is None:
+            return self.forget(pod.uid)
+        has_place = pod.finished or pod.state is PodState.BOUND
+        awaited = "" if has_place else f"{pod.key} of scheduler `{pod.scheduler_name}`"
+        before = self._gang_of.get(pod.uid)
+        if before is not None and before is self._gangs.get(joins):
+            known = "" if pod.uid in before.elsewhere else before.awaited.get(pod.uid)
+            if known == awaited:
+                return []
+        flipped = self.forget(pod.uid)
+        gang = self._gang_of[pod.uid] = self._of_key(*joins)
+        changed = gang.count(pod.uid, awaited)
+        self._recount(gang)
+        if gang.members:
+            self.changed[joins] = gang
+            gang.requeue_refused = True
+        others = [one for one in flipped if one is not gang]
+        return others if changed == (len(others) < len(flipped)) else [*others, gang]
+
+    def _joins_beside(self, pod: PodInfo, is_ours: bool) -> tuple[str, str] | None:
+        """Rule and key of the gang that counts the pod though it is not to be placed. A rule that fails has none."""
+        for rule in self._rules:
+            try:
+                key = rule.key(pod)
+            except Exception:
+                return None
+            if key is not None:
+                counts = (is_ours or rule.any_scheduler) and (not pod.finished or rule.counts_finished)
+                return (rule.name, key) if counts else None
+        return None
+
     def note_place(self, pod: PodInfo) -> None:
         """The pod was given a place, or lost it."""
         gang = self._gang_of.get(pod.uid)
-        if gang is None:
+        if gang is None or pod.uid not in gang.members:
             return
         if pod.state is PodState.PENDING:
             gang.placed.discard(pod.uid)
@@ -206,19 +275,21 @@ class GangTable:
             self.changed[gang.rule, gang.key] = gang
             gang.requeue_refused = True
         else:
-            del self._gangs[gang.rule, gang.key]
+            if gang.is_empty:
+                del self._gangs[gang.rule, gang.key]
             self.changed.pop((gang.rule, gang.key), None)
         return [gang] if flipped else []
 
     def validate(self) -> None:
         """Assert that every gang counts exactly its members."""
         for gang in self._gangs.values():
-            assert gang.members, f"gang {gang.rule} {gang.key} has no members"
+            assert not gang.is_empty, f"gang {gang.rule} {gang.key} has no members"
             assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
-            assert gang.minimum == max(terms.minimum for terms in gang.members.values())
-            assert gang.timeout == min(terms.timeout for terms in gang.members.values())
+            assert gang.wanted == max((terms.minimum for terms in gang.members.values()), default=1)
+            assert gang.timeout == min((terms.timeout for terms in gang.members.values()), default=0.0)
             assert gang.placed <= gang.members.keys(), f"gang {gang.key} has placed strangers"
-        assert sum(len(gang.members) for gang in self._gangs.values()) == len(self._gang_of)
+        counted = (len(gang.members) + len(gang.elsewhere) + len(gang.awaited) for gang in self._gangs.values())
+        assert sum(counted) == len(self._gang_of)
 
     def _membership(self, pod: PodInfo) -> tuple[str, str, Terms] | None:
         for rule in self._rules:
@@ -228,13 +299,17 @@ class GangTable:
         return None
 
     def _join(self, uid: str, rule: str, key: str, terms: Terms) -> Gang | None:
-        gang = self._gangs.get((rule, key))
-        if gang is None:
-            gang = self._gangs[rule, key] = Gang(rule, key)
+        gang = self._of_key(rule, key)
         self._gang_of[uid] = gang
         flipped = gang.add(uid, terms)
         self._recount(gang)
         return gang if flipped else None
+
+    def _of_key(self, rule: str, key: str) -> Gang:
+        gang = self._gangs.get((rule, key))
+        if gang is None:
+            gang = self._gangs[rule, key] = Gang(rule, key)
+        return gang
 
     def _recount(self, gang: Gang) -> None:
         if gang.is_complete or not gang.members:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
-def replace_profile(queue: SubQueues, profile: Profile, members: Iterable[PodInfo], now: float) -> None:
-    """Another policy takes over. `members` are all pods of the scheduler name, placed ones included."""
+def replace_profile(
+    queue: SubQueues, profile: Profile, members: Iterable[PodInfo], others: Iterable[PodInfo], now: float
+) -> None:
+    """Another policy takes over. `members` are all pods of the scheduler name, placed ones included, `others` those
+    that its gangs may count besides."""
     before = queue.profile
     if queue_changed(before, profile):
-        _replace_queue(queue, profile, members, now)
+        _replace_queue(queue, profile, members, others, now)
     else:
         for queued in queue.replace_rules(profile):
             if rules_changed(before, profile, queued.unschedulable_plugins):
@@ -35,7 +38,9 @@ def replace_profile(queue: SubQueues, profile: Profile, members: Iterable[PodInf
     queue.in_flight.record(POLICY_REPLACED, None, None)
 
 
-def _replace_queue(queue: SubQueues, profile: Profile, members: Iterable[PodInfo], now: float) -> None:
+def _replace_queue(
+    queue: SubQueues, profile: Profile, members: Iterable[PodInfo], others: Iterable[PodInfo], now: float
+) -> None:
     """Every pod passes the gate and gets its key anew."""
     before, event = queue.profile, POLICY_REPLACED.label
     waiting = [(pod, pod.place) for pod in queue.pods.values() if pod.place is not Place.IN_FLIGHT]
@@ -44,6 +49,8 @@ def _replace_queue(queue: SubQueues, profile: Profile, members: Iterable[PodInfo
     queue.replace_profile(profile)
     for pod in members:
         queue.gangs.observe(pod)
+    for pod in others:
+        queue.gangs.observe_other(pod, pod.scheduler_name == profile.scheduler_name)
     for queued, place in waiting:
         if place is Place.UNSCHEDULABLE and (
             queued.by_candidate or not rules_changed(before, profile, queued.unschedulable_plugins)

@@ -265,6 +265,12 @@ class SchedulingQueue(SubQueues):
         if self.profile.gangs:
             self._hold_or_admit(self.gangs.observe(pod), now)
 
+    def observe_other(self, pod: PodInfo, now: float) -> None:
+        """A pod that is finished, or of another scheduler name, came or changed: a gang may count it."""
+        if self.profile.gangs:
+            is_ours = pod.scheduler_name == self.profile.scheduler_name
+            self._hold_or_admit(self.gangs.observe_other(pod, is_ours), now)
+
     def forget_member(self, uid: str, now: float) -> None:
         """A pod finished or is gone: its gang may have become too small."""
         if self.profile.gangs:

@@ -16,7 +16,7 @@ from policyengine.kube.policies.compiling import MOST_FINDINGS
 from policyengine.kube.policies.params_file import PARAMS_FIELD, params_of
 from policyengine.kube.policies.reports import CORRECTION
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
-from policyengine.kube.watching.reflector import ABSENT_FOR
+from policyengine.kube.watching.reflector import ABSENT_FOR, REFUSED_FOR
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects
 from tests.faults.objects import CRD, CRDS, MERGE, POLICIES
@@ -362,7 +362,7 @@ def test_without_the_right_to_them_config_maps_serve_and_one_line_says_so(caplog
         await config_map(world, "pin", N1)
         serves(world, N1)
         await world.pod("p", scheduler="pinned")
-        await asyncio.sleep(ABSENT_FOR * 5 + 10)
+        await asyncio.sleep(REFUSED_FOR * 5 + 10)
         assert (await world.where())["p"] == "n1"
         assert (await conditions(world, "other"))["Ready"] == ("True", "Serving"), "the right came"
 

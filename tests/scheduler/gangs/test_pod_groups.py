@@ -48,6 +48,16 @@ def test_a_pod_waits_for_the_object_of_its_group():
     assert binds(driver.cycle()) == {"a": "n1"}
 
 
+def test_a_group_may_be_named_by_an_annotation():
+    named = pod("a").scheduler(NAME).annotation("scheduling.x-k8s.io/pod-group", "crew")
+    driver = scheduler().showing(named)
+    assert notes(driver.cycle())[0][1].startswith("0/1 nodes are available: PodGroup default/crew not found")
+    show_group(driver, minimum=2, version=1)
+    assert driver.places("a") == ["held"]
+    driver.see(member("b"))
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
+
+
 def test_min_member_pods_are_placed_together():
     driver = scheduler()
     show_group(driver, minimum=2, version=1)
