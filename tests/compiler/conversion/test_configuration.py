@@ -137,7 +137,7 @@ def test_what_the_gates_of_pod_groups_add_becomes_a_gang_rule(point: str, name: 
     assert "// note" not in text
     profile = compile_policy(text)
     assert [gang.name for gang in profile.gangs] == ["pod-group"]
-    assert filters(profile)[-1] == "pod-group-exists"
+    assert filters(profile)[-2:] == ["pod-group-exists", "min-resources"]
 
 
 def test_what_has_no_equivalent_is_noted() -> None:

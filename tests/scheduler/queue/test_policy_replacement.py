@@ -14,7 +14,7 @@ def test_a_new_policy_wakes_only_pods_whose_rule_changed_or_vanished():
         add(line, info(name))
         refuse(line, name, 10.0, plugins=frozenset({name}))
     after = replace(rules(rule("kept", "1"), rule("changed", "2")), policy_hash="h2")
-    policy_replacement.replace_profile(line, after, [], 100.0)
+    policy_replacement.replace_profile(line, after, [], (), 100.0)
     line.validate()
     assert [place(line, name).value for name in ("kept", "changed", "vanished")] == [
         "unschedulable",
@@ -27,5 +27,5 @@ def test_a_new_policy_orders_and_admits_anew():
     line = queue()
     add(line, info("a", rank="1"), info("b", rank="2"), info("held", gang="g", min="2"))
     by_rank = replace(rules(), queue_key=lambda pod, at: (-int(pod.labels.get("rank", "0")), at), gangs=())
-    policy_replacement.replace_profile(line, by_rank, [queued.pod for queued in line], 1.0)
+    policy_replacement.replace_profile(line, by_rank, [queued.pod for queued in line], (), 1.0)
     assert [pop(line) for _ in range(3)] == ["b", "a", "held"]
