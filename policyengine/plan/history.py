@@ -4,7 +4,8 @@ Where a pod was put, and when, is what a policy decides, and is left out of what
 pods came, when somebody deleted them, and how long they ran.
 
 Rules:
-1. A pod that finished runs as long as it ran, from its binding on. One that was deleted goes when it went.
+1. A pod that finished runs as long as it ran, from its binding on. One that was deleted goes when it went. A scheduler
+   does not watch finished pods: one that went from its node and was never being deleted has finished.
 2. A pod that had to go (it has the condition DisruptionTarget, or its node went) and the next one that its controller
    made within `SUCCESSION` seconds are one pod: who has to go follows from the policy.
 3. What only the run changed is no change: the node, what was written with the binding, the phase, conditions, the
@@ -142,12 +143,12 @@ class _Reader:
 
     def _synced(self, now: float) -> None:
         self.start = now if self.start is None else self.start
-        self._lists = False
         for name in sorted(self._unlisted_nodes):  # gone while nobody recorded
             self._node_gone(name, now)
         for key in sorted(self._unlisted_pods):
             self._gone(key, now)
         self._unlisted_nodes, self._unlisted_pods = set(), set()
+        self._lists = False
 
     def _node(self, node: Node, now: float) -> None:
         name = node.metadata.name
@@ -197,6 +198,9 @@ class _Reader:
             return
         past.deleted = now
         past.had_to_go = past.finished is None and (past.had_to_go or past.node in self.gone_nodes)
+        is_deleted = past.had_to_go or self._lists or self._latest[key].metadata.deletion_timestamp is not None
+        if past.bound is not None and past.finished is None and not is_deleted:
+            past.finished = now
 
 
 def bare(pod: Pod, keeps_node: bool = False) -> Pod:

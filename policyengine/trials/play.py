@@ -221,6 +221,9 @@ class Play:
         pod = self.trial.cluster.pods[uid_]
         if how == "finished":
             self.trial.see(PodObserved(replace(pod, status=replace(pod.status, phase="Succeeded"))))
+        elif pod.spec.node_name:
+            metadata = replace(pod.metadata, deletion_timestamp=format_time(self.trial.now))
+            self.trial.see(PodObserved(replace(pod, metadata=metadata)))
         self._ended(uid_, how)
         self.trial.see(PodDeleted(pod.metadata.namespace, pod.metadata.name, uid_))
 

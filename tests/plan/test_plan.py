@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from policyengine.cluster.pod_objects import Pod
 from policyengine.plan.comparison import compared
 from policyengine.plan.history import History, read
 from policyengine.plan.rerun import rerun
 from policyengine.policy_compiler import compile_policy
 from policyengine.recording.direct import DirectRecording
-from policyengine.recording.directory import RecordingDirectory
+from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder
-from policyengine.scheduler.messages import CacheSynced, NodeDeleted, NodeObserved, PodObserved
+from policyengine.scheduler.messages import CacheSynced, NodeDeleted, NodeObserved, PodDeleted, PodObserved
 from policyengine.trials.simulation import Simulation
 from tests.builders import make_node, make_pod
 
@@ -198,3 +202,31 @@ def test_the_figures_tell_who_waits_and_who_is_refused_by_whom(tmp_path: Path) -
     assert found.new["wait"]["max"] == 600.0
     assert found.old["utilisation"]["cpu"] == 0.75
     assert found.new["utilisation"]["cpu"] == 0.5
+
+
+def lived(*pods: tuple[float, Pod | PodDeleted]) -> History:
+    """The history of what a scheduler is told, at these seconds."""
+    with TemporaryDirectory() as folder:
+        directory = RecordingDirectory(Path(folder) / "day", Limits(file_age=inf))
+        recorder = Recorder(Began("0", "run", watched_only=True))
+        recorder.told(0.0, CacheSynced())
+        for now, one in pods:
+            recorder.told(now, one if isinstance(one, PodDeleted) else PodObserved(one))
+        while entries := recorder.take():
+            directory.write(entries, 0.0)
+        directory.close()
+        return read(Path(folder) / "day")
+
+
+def test_a_pod_that_leaves_its_node_and_was_never_being_deleted_has_finished() -> None:
+    """As a scheduler sees it, which does not watch finished pods."""
+    waiting, running = make_pod("p").uid("u").build(), make_pod("p").uid("u").node("n").build()
+    gone = PodDeleted("default", "p", "u")
+    (ended,) = lived((10.0, waiting), (20.0, running), (50.0, gone)).pods
+    assert (ended.ran, ended.finished) == (30.0, 50.0)
+    metadata = replace(running.metadata, deletion_timestamp="2026-01-05T00:00:00Z")
+    deleted = replace(running, metadata=metadata)
+    (one,) = lived((10.0, waiting), (20.0, running), (40.0, deleted), (50.0, gone)).pods
+    assert (one.ran, one.deleted) == (None, 50.0)
+    (never,) = lived((10.0, waiting), (50.0, gone)).pods
+    assert (never.ran, never.deleted) == (None, 50.0)
