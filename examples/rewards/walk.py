@@ -4,8 +4,8 @@
     policyengine rewards --kubeconfig sandbox.kubeconfig --interval 1s
     python examples/rewards/walk.py sandbox.kubeconfig
 
-Ten pods of the group `web` are made, one after the other; whichever comes to node-1 fails there, as if something were
-wrong that no scheduler can see. Ends with a table of the nodes.
+Ten pods of the group `web` fail on node-1, as if something were wrong there that no scheduler can see; ten more are
+left to the scheduler. Ends with a table of the nodes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from collections.abc import Callable
 from kubernetes import client, config
 
 PODS = 10
+FAILURES = 10
 BAD = "node-1"
-ANNOTATION = "rewards.policyengine.io/web"
+ANNOTATION = "default.rewards.policyengine.io/web"
 
 
 class Walk:
@@ -63,11 +64,12 @@ def eventually(seen: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def walk(kubeconfig: str) -> Counter[str]:
-    """Fail once on the bad node, wait until that was learnt, and place the rest. How many of them each node got."""
+    """Fail on the bad node, wait until that was learnt, and place the rest. How many of them each node got."""
     taken = Walk(kubeconfig)
-    taken.pod("first", BAD)
-    taken.fail("first")
-    eventually(lambda: taken.rewards().get(BAD, 1.0) < 0.3)
+    for number in range(FAILURES):
+        taken.pod(f"failing-{number}", BAD)
+        taken.fail(f"failing-{number}")
+    eventually(lambda: taken.rewards().get(BAD, 1.0) < 0.4)
     placed = Counter(taken.pod(f"web-{number}") for number in range(PODS))
     rewards = taken.rewards()
     print(f"{'node':<10} {'reward':>8} {'pods':>6}")

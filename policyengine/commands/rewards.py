@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from policyengine.commands.options import Duration, cluster_options
+from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -28,31 +30,97 @@ if TYPE_CHECKING:
     help="SQLite file in which what was learnt outlives the process.",
 )
 @click.option("--state-configmap", "configmap", metavar="NS/NAME", help="A ConfigMap instead, for several replicas.")
-@click.option("--half-life", type=Duration(), default="1h", show_default=True, help="Of what was experienced.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="By how much of the way to a result a reward moves.",
+)
+@click.option("--start", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="The first reward.")
+@click.option(
+    "--healthy-every",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="A pod that runs on, all containers ready, is a success each such time.",
+)
+@click.option(
+    "--mean-time-to-failure",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="A restart after this time is worth a half.",
+)
+@click.option(
+    "--forget-after", type=Duration(), default="720h", show_default=True, help="What was not heard of for so long."
+)
+@click.option("--shared-groups", "shares_groups", is_flag=True, help="Groups of one name are one in all namespaces.")
 @click.option("--patience", type=Duration(), default="5m", show_default=True, help="A bound pod is to start within.")
+@click.option("--show", is_flag=True, help="Print what was learnt, totals included, and end.")
 @click.option("--interval", type=Duration(), default="10s", show_default=True, help="Between two rounds of writing.")
 @cluster_options("Default: as kubectl, or in-cluster.")
 def rewards(
     state: Path,
     configmap: str | None,
-    half_life: float,
     patience: float,
     interval: float,
+    show: bool,
     kubeconfig: Path | None,
     context: str | None,
+    **learning: Any,
 ) -> None:
     """Turn what pods experience on nodes (crashes, restarts, lateness, run times) into a reward from 0 to 1.
 
-    It is written to the nodes' annotations rewards.policyengine.io/GROUP, where policies/rewards.policy reads it.
+    It is written to the nodes' annotations NAMESPACE.rewards.policyengine.io/GROUP, and policyengine.io/reward for the
+    node itself, where policies/rewards.policy reads it.
     """
     if configmap is not None and configmap.count("/") != 1:
         raise click.UsageError(f"--state-configmap is `{configmap}`; it is NAMESPACE/NAME")
     from policyengine.kube.config import credentials, process
+    from policyengine.server.rewards.book import Learning
     from policyengine.server.rewards.monitor import Settings
 
+    server = None if show and configmap is None else credentials.load(kubeconfig, context)
+    if show:
+        _print(asyncio.run(_read(server, state, configmap)))
+        return
+    assert server is not None
     process.start_logging()
-    settings = Settings(half_life, patience, interval)
-    process.run(_learn(credentials.load(kubeconfig, context), state, configmap, settings))
+    process.run(_learn(server, state, configmap, Settings(Learning(**learning), patience, interval)))
+
+
+async def _read(server: Server | None, state: Path, configmap: str | None) -> str | None:
+    """What a store holds. Raises `StoreError`."""
+    from policyengine.commands.cluster_client import connected
+    from policyengine.kube.stores import SqliteStore
+
+    if server is None:
+        with closing(SqliteStore(state)) as file:
+            return await file.load()
+    async with connected(server, check=False) as client:
+        return await _store(client, state, configmap).load()
+
+
+def _print(text: str | None) -> None:
+    """Every reward, and the totals. Raises `StoreError`."""
+    from policyengine.kube.stores import StoreError
+    from policyengine.server.rewards.book import Book, Learning, load
+
+    try:
+        book = Book() if text is None else load(text, Learning())
+    except ValueError as error:
+        raise StoreError(f"what was learnt cannot be read: {error}") from None
+    lines = [
+        *((group, node, book.pairs[group, node]) for group, node in sorted(book.pairs)),
+        *((group, "(all nodes)", book.groups[group]) for group in sorted(book.groups)),
+        *(("(all groups)", node, book.nodes[node]) for node in sorted(book.nodes)),
+    ]
+    if not lines:
+        click.echo("nothing was learnt yet")
+    wide = [max(map(len, names)) for names in zip(*(line[:2] for line in lines), strict=True)]
+    for group, node, reward in lines:
+        click.echo(f"{escaped(group):{wide[0]}}  {escaped(node):{wide[1]}}  {reward.value:.3f}")
 
 
 async def _learn(server: Server, state: Path, configmap: str | None, settings: Settings) -> None:

@@ -1,15 +1,16 @@
 """What is known of every group on every node, and of every pod that was seen: the state of the rewards.
 
-    a container was restarted: it crashed, was killed for memory, was not alive    0, once for each restart
+    a container was restarted after t seconds     t / (t + mean time to failure), once for each restart
     the pod failed, or the kubelet did not take it                               0
     the pod was bound and has not started in time                                0, once
     the pod's binding was refused                                                0, each time
+    the pod ran on, all its containers ready                                     1, once in a while
     the pod succeeded                                                            1, or less where others were faster
 
-A pod's group is its label `podtype`, else `app`, else `name`; of pods without any nothing is learnt.
+A pod's group is its label `podtype`, else `app`, else `name`, in its namespace; of pods without any nothing is learnt.
 
-A result weighs 1 when it is seen and half of that each half-life later. The reward is the weighted mean of the results
-and of one that nobody has seen, `UNKNOWN`.
+A result moves the reward a little: new = (1 - rate) · old + rate · result, from `start` on. It moves the reward of the
+group on the node, of the node, and of the group. For example with a rate of 0.1 one failure makes 0.9 of a reward of 1.
 """
 
 from __future__ import annotations
@@ -19,16 +20,53 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from policyengine.cluster.objects import ObjectMeta, Wire
+from policyengine.cluster.objects import Int64, ObjectMeta, Wire
 from policyengine.cluster.pod_info import seconds_or_none
-from policyengine.cluster.pod_objects import Pod
 
-FORGOTTEN = 0.01
-"""Evidence that weighs less is dropped."""
 LABELS = ("podtype", "app", "name")
-UNKNOWN = 0.5
 FAILED = "FailedScheduling"
 """The reason of events that tell of refused bindings, among others."""
+VERSION = 2
+
+
+class _Run(Wire, frozen=True):
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class _State(Wire, frozen=True):
+    terminated: _Run | None = None
+
+
+class _Container(Wire, frozen=True):
+    restart_count: Int64 = 0
+    ready: bool = False
+    state: _State = _State()
+    last_state: _State = _State()
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class _Spec(Wire, frozen=True):
+    node_name: str = ""
+
+
+class WatchedPod(Wire, frozen=True):
+    """A pod, as far as it tells how it fares."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it runs, every container ready."""
+        containers = self.status.container_statuses
+        return self.status.phase == "Running" and bool(containers) and all(one.ready for one in containers)
 
 
 class _About(Wire, frozen=True):
@@ -52,37 +90,29 @@ class WatchedEvent(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean whose parts decay. `weight` and `total` are as of `at`, seconds since the epoch."""
+class Learning:
+    """How results are weighed. Times in seconds."""
 
+    rate: float = 0.1
+    """By how much of the way to a result a reward moves."""
+    start: float = 1.0
+    """What of nothing is known."""
+    mean_time_to_failure: float = 600.0
+    """A restart after this time is worth a half."""
+    healthy_every: float = 3600.0
+    """How long a healthy pod runs for one result."""
+    forget_after: float = 30 * 24 * 3600.0
+    """What nothing was heard of for so long is forgotten."""
+    shares_groups: bool = False
+    """Whether groups of one name are one in all namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """From 0 to 1, and when it last moved, in seconds since the epoch."""
+
+    value: float
     at: float
-    weight: float = 0.0
-    total: float = 0.0
-
-    def on(self, now: float, half_life: float) -> Mean:
-        """The same as it weighs now. A clock that went back changes nothing."""
-        part = 0.5 ** (max(now - self.at, 0.0) / half_life)
-        return Mean(max(now, self.at), self.weight * part, self.total * part)
-
-    def with_(self, value: float, now: float, half_life: float) -> Mean:
-        """With one more value."""
-        then = self.on(now, half_life)
-        return Mean(then.at, then.weight + 1.0, then.total + value)
-
-    @property
-    def value(self) -> float:
-        """The mean; 0 of nothing."""
-        return self.total / self.weight if self.weight else 0.0
-
-
-def reward(evidence: Mean, unknown: float) -> float:
-    """From 0 to 1: the mean of the evidence and of one result `unknown`."""
-    return (evidence.total + unknown) / (evidence.weight + 1.0)
-
-
-def speed(seconds: float, usual: float) -> float:
-    """What a run of these seconds is worth where the group's usual one takes `usual`: 1, or less the slower it was."""
-    return 1.0 if seconds <= usual else usual / seconds
 
 
 @dataclass(slots=True)
@@ -94,6 +124,8 @@ class Seen:
     bound: float
     """When it was first seen on its node."""
     restarts: int = 0
+    healthy_since: float | None = None
+    """Since when it has been healthy, less what was counted."""
     started: bool = False
     over: bool = False
     late: bool = False
@@ -101,32 +133,42 @@ class Seen:
 
 @dataclass(slots=True)
 class Book:
-    """The state. Everything in it is plain data: see `dump` and `load`."""
+    """The state. Everything in it is plain data: see `dump` and `load`. A group is `namespace/name`, or `name`."""
 
-    half_life: float
-    evidence: dict[tuple[str, str], Mean] = field(default_factory=dict)
-    """(group, node) -> results."""
-    runtimes: dict[str, Mean] = field(default_factory=dict)
-    """group -> seconds of the runs that succeeded, on all nodes."""
+    learning: Learning = field(default_factory=Learning)
+    pairs: dict[tuple[str, str], Reward] = field(default_factory=dict)
+    """(group, node) -> reward."""
+    nodes: dict[str, Reward] = field(default_factory=dict)
+    """Of all groups on the node."""
+    groups: dict[str, Reward] = field(default_factory=dict)
+    """Of the group on all nodes."""
+    runtimes: dict[str, Reward] = field(default_factory=dict)
+    """Group -> seconds of the runs that succeeded, on all nodes: a running mean, as a reward is."""
     pods: dict[str, Seen] = field(default_factory=dict)
     """UID -> what was counted of it."""
-    groups: dict[str, str] = field(default_factory=dict, compare=False)
+    group_of_pod: dict[str, str] = field(default_factory=dict, compare=False)
     """UID -> group, of all pods that there are, placed or not; not kept."""
     refusals: dict[str, int] = field(default_factory=dict)
     """UID of an event that tells of a refused binding -> how often that was counted."""
 
-    def observe(self, pod: Pod, now: float) -> None:
+    def observe(self, pod: WatchedPod, now: float) -> None:
         """A pod as it is. Seeing it again counts nothing twice."""
-        group, node = group_of(pod.metadata.labels), pod.spec.node_name or ""
+        group, node = self.group_of(pod.metadata), pod.spec.node_name
         if group:
-            self.groups[pod.metadata.uid] = group
+            self.group_of_pod[pod.metadata.uid] = group
         if not group or not node:
             return
         seen = self.pods.setdefault(pod.metadata.uid, Seen(group, node, now))
         restarts = sum(one.restart_count for one in pod.status.container_statuses)
-        for _ in range(seen.restarts, restarts):
-            self._result(seen.group, seen.node, 0.0, now)
-        seen.restarts = max(seen.restarts, restarts)
+        if restarts > seen.restarts:
+            worth = self._worth_of_restart(pod)
+            for _ in range(seen.restarts, restarts):
+                self._result(seen.group, seen.node, worth, now)
+            seen.restarts, seen.healthy_since = restarts, None
+        if not pod.is_healthy:
+            seen.healthy_since = None
+        elif seen.healthy_since is None:
+            seen.healthy_since = now
         seen.started = seen.started or pod.status.phase in ("Running", "Succeeded")
         if pod.status.phase in ("Succeeded", "Failed") and not seen.over:
             seen.over = True
@@ -134,7 +176,7 @@ class Book:
 
     def heard(self, event: WatchedEvent, now: float) -> None:
         """An event as it is: refused bindings count, each once."""
-        group, node = self.groups.get(event.regarding.uid), event.related
+        group, node = self.group_of_pod.get(event.regarding.uid), event.related
         if event.reason != FAILED or node is None or node.kind != "Node" or not group:
             return
         times = event.series.count if event.series is not None else 1
@@ -145,91 +187,138 @@ class Book:
     def gone(self, uid: str) -> None:
         """The pod is no more; what it taught stays."""
         self.pods.pop(uid, None)
-        self.groups.pop(uid, None)
+        self.group_of_pod.pop(uid, None)
 
     def over(self, uid: str) -> None:
         """The event is no more, and comes no more."""
         self.refusals.pop(uid, None)
 
     def wait(self, now: float, patience: float) -> None:
-        """Count the pods that have not started `patience` seconds after they were bound, each once."""
+        """Count what time alone tells: pods that have not started `patience` seconds after they were bound, each once,
+        and those that have run on."""
+        every = self.learning.healthy_every
         for seen in self.pods.values():
             if not (seen.started or seen.over or seen.late) and now - seen.bound >= patience:
                 seen.late = True
                 self._result(seen.group, seen.node, 0.0, now)
+            while seen.healthy_since is not None and now - seen.healthy_since >= every:
+                seen.healthy_since += every
+                self._result(seen.group, seen.node, 1.0, now)
 
-    def rewards(self, now: float, unknown: float = UNKNOWN) -> dict[str, dict[str, float]]:
-        """Node -> group -> reward, of what is not forgotten; forgets what is."""
-        found: dict[str, dict[str, float]] = {}
-        for (group, node), mean in list(self.evidence.items()):
-            then = mean.on(now, self.half_life)
-            if then.weight < FORGOTTEN:
-                del self.evidence[group, node]
-            else:
-                found.setdefault(node, {})[group] = reward(then, unknown)
-        return found
+    def forget(self, now: float) -> None:
+        """Give up what nothing was heard of for long."""
+        before = now - self.learning.forget_after
+        for rewards in (self.pairs, self.nodes, self.groups, self.runtimes):
+            for key in [key for key, reward in rewards.items() if reward.at < before]:
+                del rewards[key]  # type: ignore[arg-type]  # each has its own keys
 
-    def _ended(self, seen: Seen, pod: Pod, now: float) -> None:
+    def group_of(self, metadata: ObjectMeta) -> str:
+        """The pod's group; empty where no label names one."""
+        labels = metadata.labels
+        name = next((labels[key] for key in LABELS if labels.get(key)), "")
+        return f"{metadata.namespace}/{name}" if name and not self.learning.shares_groups else name
+
+    def _worth_of_restart(self, pod: WatchedPod) -> float:
+        """By how long the container ran that was restarted last; 0 where that is not known."""
+        runs = [one.last_state.terminated for one in pod.status.container_statuses if one.restart_count]
+        times = [(seconds_or_none(run.started_at), seconds_or_none(run.finished_at)) for run in runs if run is not None]
+        known = [(began, ended) for began, ended in times if began is not None and ended is not None]
+        if not known:
+            return 0.0
+        began, ended = max(known, key=lambda run: run[1])
+        ran = max(ended - began, 0.0)
+        return ran / (ran + self.learning.mean_time_to_failure) if ran else 0.0
+
+    def _ended(self, seen: Seen, pod: WatchedPod, now: float) -> None:
         seconds = runtime(pod)
         if pod.status.phase == "Failed":
             self._result(seen.group, seen.node, 0.0, now)
         elif seconds is None:
             self._result(seen.group, seen.node, 1.0, now)
         else:
-            usual = self.runtimes.get(seen.group, Mean(now)).with_(seconds, now, self.half_life)
+            known = self.runtimes.get(seen.group)
+            usual = self._moved(known or Reward(seconds, now), seconds, now)
             self.runtimes[seen.group] = usual
             self._result(seen.group, seen.node, speed(seconds, usual.value), now)
 
     def _result(self, group: str, node: str, value: float, now: float) -> None:
-        key = (group, node)
-        self.evidence[key] = self.evidence.get(key, Mean(now)).with_(value, now, self.half_life)
+        new = Reward(self.learning.start, now)
+        self.pairs[group, node] = self._moved(self.pairs.get((group, node), new), value, now)
+        self.nodes[node] = self._moved(self.nodes.get(node, new), value, now)
+        self.groups[group] = self._moved(self.groups.get(group, new), value, now)
+
+    def _moved(self, reward: Reward, value: float, now: float) -> Reward:
+        rate = self.learning.rate
+        return Reward((1.0 - rate) * reward.value + rate * value, max(now, reward.at))
 
 
-def group_of(labels: Mapping[str, str]) -> str:
-    """The pod's group; empty where no label names one."""
-    return next((labels[name] for name in LABELS if labels.get(name)), "")
+def speed(seconds: float, usual: float) -> float:
+    """What a run of these seconds is worth where the group's usual one takes `usual`: 1, or less the slower it was."""
+    return 1.0 if seconds <= usual else usual / seconds
 
 
-def runtime(pod: Pod) -> float | None:
+def runtime(pod: WatchedPod) -> float | None:
     """Seconds from the pod's start to the end of its last container; None where that is not known."""
-    states = [one.state for one in pod.status.container_statuses]
-    ends = [state.terminated.finished_at for state in states if state is not None and state.terminated is not None]
+    ends = [one.state.terminated.finished_at for one in pod.status.container_statuses if one.state.terminated]
     times = [seconds_or_none(text) for text in (pod.status.start_time, *ends)]
     known = [time for time in times if time is not None]
     return max(known[1:]) - known[0] if len(known) == len(times) and len(known) > 1 else None
 
 
-class _Saved(msgspec.Struct):
-    """The state as it is written; the numbers of a line are those of a `Mean`."""
+_Lines = dict[str, tuple[float, float]]
+"""Name -> reward, and when it last moved."""
 
-    evidence: list[tuple[str, str, float, float, float]]
-    runtimes: list[tuple[str, float, float, float]]
+
+class _Saved(msgspec.Struct):
+    """The state as it is written."""
+
+    version: int
+    pairs: dict[str, _Lines]
+    """Group -> node -> reward."""
+    nodes: _Lines
+    groups: _Lines
+    runtimes: _Lines
     pods: dict[str, Seen]
-    refusals: dict[str, int] = {}
-    """Not in what was written before they were counted."""
+    refusals: dict[str, int]
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1
 
 
 def dump(book: Book) -> str:
     """The state as JSON."""
-    state = _Saved(
-        [(*key, mean.at, mean.weight, mean.total) for key, mean in sorted(book.evidence.items())],
-        [(group, mean.at, mean.weight, mean.total) for group, mean in sorted(book.runtimes.items())],
-        book.pods,
-        book.refusals,
-    )
+    pairs: dict[str, _Lines] = {}
+    for (group, node), reward in book.pairs.items():
+        pairs.setdefault(group, {})[node] = (reward.value, reward.at)
+    nodes, groups, runtimes = (_lines(one) for one in (book.nodes, book.groups, book.runtimes))
+    state = _Saved(VERSION, pairs, nodes, groups, runtimes, book.pods, book.refusals)
     return msgspec.json.encode(state, order="sorted").decode()
 
 
-def load(text: str, half_life: float) -> Book:
+def load(text: str, learning: Learning) -> Book:
     """The state of `dump`. Raises ValueError for anything else."""
     try:
+        version = msgspec.json.decode(text, type=_Versioned).version
+        if version != VERSION:
+            raise ValueError(f"it is of version {version}, and this policyengine reads version {VERSION}")
         state = msgspec.json.decode(text, type=_Saved)
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise ValueError(f"this is no state of rewards: {error}") from error
     return Book(
-        half_life,
-        {(group, node): Mean(*mean) for group, node, *mean in state.evidence},
-        {group: Mean(*mean) for group, *mean in state.runtimes},
+        learning,
+        {(group, node): Reward(*reward) for group, nodes in state.pairs.items() for node, reward in nodes.items()},
+        _rewards(state.nodes),
+        _rewards(state.groups),
+        _rewards(state.runtimes),
         state.pods,
         refusals=state.refusals,
     )
+
+
+def _lines(rewards: Mapping[str, Reward]) -> _Lines:
+    return {name: (reward.value, reward.at) for name, reward in rewards.items()}
+
+
+def _rewards(lines: _Lines) -> dict[str, Reward]:
+    return {name: Reward(*reward) for name, reward in lines.items()}

@@ -4,8 +4,9 @@ Rules:
 1. What a pod taught is saved before it is written to a node: after a restart nothing is counted twice, and nothing of
    what nodes say is lost.
 2. A store or a server that fails costs a round, never the loop.
-3. An annotation is written where its value changed by `TOLERANCE`; one whose evidence is forgotten is removed. Only
-   annotations under our prefix are touched.
+3. An annotation is written where its value changed by `TOLERANCE`; one that is forgotten is removed. Only annotations
+   under our prefix, and the node's own, are touched.
+4. A state that cannot be read is told once, and not written over: what is learnt begins anew.
 """
 
 from __future__ import annotations
@@ -13,29 +14,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import NODES, Kind
-from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.stores import Store, StoreError
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
-from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, dump, load
+from policyengine.server.rewards.book import FAILED, Book, Learning, WatchedEvent, WatchedPod, dump, load
 
 logger = logging.getLogger(__name__)
 
 KEY = "rewards.json"
 """The key of the ConfigMap that holds the state."""
 PREFIX = "rewards.policyengine.io/"
+"""Before the name of a group that all namespaces share; the namespace and a dot before it, else."""
+OF_NODE = "policyengine.io/reward"
+"""The annotation of the node's own reward."""
 TOLERANCE = 0.01
 
 
-PODS = Kind("Pod", "pods", Pod)
+PODS = Kind("Pod", "pods", WatchedPod)
 """Finished ones too: how they ended is what is to be learnt."""
 EVENTS = Kind(
     "Event", "events", WatchedEvent, "/apis/events.k8s.io/v1", field_selector=f"reason={FAILED}", is_optional=True
@@ -44,9 +47,9 @@ EVENTS = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All in seconds."""
+    """How is learnt, and when, in seconds."""
 
-    half_life: float = 3600.0
+    learning: Learning = field(default_factory=Learning)
     patience: float = 300.0
     """After which a bound pod that has not started counts as failed."""
     interval: float = 10.0
@@ -69,23 +72,25 @@ class Monitor:
         self._clock = clock
         self._settings = settings
         self._on_problem = on_problem
-        self._book = Book(settings.half_life)
+        self._book = Book(settings.learning)
         self._saved = ""
+        self._may_save = True
         self._nodes: dict[str, Mapping[str, str]] = {}
-        """Node -> its annotations under our prefix, as last seen or written."""
+        """Node -> our annotations, as last seen or written."""
         history = ServerHistory(None, clock)
         self._pods = Reflector(client, PODS, clock, random, history=history, on_problem=on_problem)
         self._followed = Reflector(client, NODES, clock, random, history=history, on_problem=on_problem)
         self._events = Reflector(client, EVENTS, clock, random, history=history, on_problem=on_problem)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Learn until `stop` is set. Raises `StoreError` where the state cannot be read at the start."""
+        """Learn until `stop` is set. Raises `StoreError` where the store cannot be read at the start."""
         text = await self._store.load()
         if text is not None:
             try:
-                self._book = load(text, self._settings.half_life)
+                self._book = load(text, self._settings.learning)
             except ValueError as error:
-                raise StoreError(str(error)) from error
+                self._may_save = False
+                self._on_problem(f"what was learnt before cannot be read: {error}; it begins anew, and is not saved")
         work = (self._follow_pods, self._follow_nodes, self._follow_events, self._rounds)
         tasks = [asyncio.create_task(one()) for one in work]
         stopped = asyncio.create_task(stop.wait())
@@ -105,7 +110,8 @@ class Monitor:
         if not (self._pods.synced.is_set() and self._followed.synced.is_set()):
             return
         self._book.wait(now, self._settings.patience)
-        rewards = self._book.rewards(now)
+        self._book.forget(now)
+        rewards = said_of_nodes(self._book)
         try:
             await self._save()
         except StoreError as error:
@@ -118,7 +124,7 @@ class Monitor:
 
     async def _save(self) -> None:
         text = dump(self._book)
-        if text != self._saved:
+        if text != self._saved and self._may_save:
             await self._store.save(text)
             self._saved = text
 
@@ -174,13 +180,26 @@ class Monitor:
                     self._nodes.pop(change.name, None)
                 else:
                     said = change.object.metadata.annotations
-                    ours = {key: value for key, value in said.items() if key.startswith(PREFIX)}
+                    ours = {key: value for key, value in said.items() if is_ours(key)}
                     self._nodes[change.object.metadata.name] = ours
 
 
-def changes(written: Mapping[str, str], rewards: Mapping[str, float]) -> dict[str, str | None]:
-    """The annotations to write so that a node says its rewards; None removes one."""
-    wanted = {PREFIX + group: value for group, value in rewards.items()}
+def is_ours(key: str) -> bool:
+    """Whether an annotation is one of a reward."""
+    return key == OF_NODE or f"{key.partition('/')[0]}/".endswith((f".{PREFIX}",)) or key.startswith(PREFIX)
+
+
+def said_of_nodes(book: Book) -> dict[str, dict[str, float]]:
+    """Node -> annotation -> reward: of each group there, and the node's own."""
+    found = {node: {OF_NODE: reward.value} for node, reward in book.nodes.items()}
+    for (group, node), reward in book.pairs.items():
+        namespace, slash, name = group.rpartition("/")
+        found.setdefault(node, {})[f"{namespace}.{PREFIX}{name}" if slash else PREFIX + name] = reward.value
+    return found
+
+
+def changes(written: Mapping[str, str], wanted: Mapping[str, float]) -> dict[str, str | None]:
+    """The annotations to write so that a node says what is wanted; None removes one."""
     patch: dict[str, str | None] = {key: None for key in written if key not in wanted}
     for key, value in wanted.items():
         if key not in written or abs(_number(written[key]) - value) >= TOLERANCE:

@@ -17,7 +17,8 @@ from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.stores import ConfigMapStore, SqliteStore, Store, StoreError
-from policyengine.server.rewards.monitor import KEY, PREFIX, Monitor, Settings, changes
+from policyengine.server.rewards.book import Book, Learning, Reward
+from policyengine.server.rewards.monitor import KEY, OF_NODE, PREFIX, Monitor, Settings, changes, is_ours, said_of_nodes
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.faults import effects
@@ -30,7 +31,8 @@ from tests.kube.virtual_time import VirtualClock, run
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = Path(__file__).resolve().parents[3] / "policies" / "rewards.policy"
-SETTINGS = Settings(half_life=3600.0, patience=60.0, interval=10.0)
+SETTINGS = Settings(Learning(forget_after=3600.0), patience=60.0, interval=10.0)
+WEB = f"default.{PREFIX}web"
 MakeStore = Callable[["World"], Store]
 
 
@@ -68,7 +70,7 @@ class World:
         """Node -> what it says of the group `web`."""
         nodes = (await self.get("/api/v1/nodes"))["items"]
         said = {one["metadata"]["name"]: one["metadata"].get("annotations", {}) for one in nodes}
-        return {name: texts[f"{PREFIX}web"] for name, texts in said.items() if f"{PREFIX}web" in texts}
+        return {name: texts[WEB] for name, texts in said.items() if WEB in texts}
 
     @asynccontextmanager
     async def learning(self, store: Store) -> Any:
@@ -104,12 +106,18 @@ def test_what_pods_experience_is_written_to_their_nodes(make_store: MakeStore) -
             await world.pod("killed", "a", **restarted(2))
             await world.pod("fine", "b", phase="Succeeded")
             await asyncio.sleep(15)
-            assert await world.rewards() == {"a": "0.125", "b": "0.750"}
+            assert await world.rewards() == {"a": "0.729", "b": "1.000"}
             await world.pod("late", "b")
             await asyncio.sleep(75)
-            assert 0.49 < float((await world.rewards())["b"]) < 0.51
-            await asyncio.sleep(10 * SETTINGS.half_life)
-            assert await world.rewards() == {}
+            assert await world.rewards() == {"a": "0.729", "b": "0.900"}
+            nodes = (await world.get("/api/v1/nodes"))["items"]
+            assert [one["metadata"]["annotations"][OF_NODE] for one in nodes] == ["0.729", "0.900"]
+            unready = restarted(2)
+            unready["containerStatuses"][0]["ready"] = False
+            await world.client.patch_pod_status("default", "killed", unready)  # its health would be evidence
+            await asyncio.sleep(SETTINGS.learning.forget_after + 60)
+            nodes = (await world.get("/api/v1/nodes"))["items"]
+            assert not any(is_ours(key) for one in nodes for key in one["metadata"].get("annotations", {}))
 
     run(work())
 
@@ -123,10 +131,10 @@ def test_a_restart_forgets_nothing_and_counts_nothing_twice(make_store: MakeStor
             before = await world.rewards()
         async with world.learning(make_store(world)):
             await asyncio.sleep(15)
-            assert await world.rewards() == before == {"a": "0.167"}
+            assert await world.rewards() == before == {"a": "0.810"}
             await world.client.patch_pod_status("default", "killed", restarted(3))
             await asyncio.sleep(15)
-            assert (await world.rewards())["a"] == "0.125"
+            assert (await world.rewards())["a"] == "0.729"
 
     run(work())
 
@@ -149,7 +157,7 @@ def test_refused_bindings_count_against_the_node_each_once(make_store: MakeStore
             failed = [one for one in events if one["reason"] == "FailedScheduling"]
             assert {one["related"]["kind"] for one in failed} == {"Node"}
             # Two refusals on one node, or one on each.
-            assert sorted(before.values()) in (["0.167"], ["0.250", "0.250"])
+            assert sorted(before.values()) in (["0.810"], ["0.900", "0.900"])
             assert before.keys() == {one["related"]["name"] for one in failed}
         stop.set()
         await task
@@ -180,7 +188,7 @@ def test_as_its_own_account_it_learns_and_replicas_go_on_with_what_the_last_one_
             before = await world.rewards()
         async with world.learning(stores[2]):
             await asyncio.sleep(15)
-            assert await world.rewards() == before == {"a": "0.167"}
+            assert await world.rewards() == before == {"a": "0.810"}
 
     run(work())
 
@@ -198,7 +206,8 @@ def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> Non
         stop = asyncio.Event()
         task = asyncio.create_task(scheduler.run(stop))
         async with world.learning(SqliteStore(tmp_path / "rewards.sqlite")):
-            await world.pod("ended", "a", phase="Failed")
+            for number in range(10):
+                await world.pod(f"ended-{number}", "a", phase="Failed")
             await asyncio.sleep(15)
             for number in range(4):
                 await world.pod(f"new-{number}")
@@ -229,9 +238,39 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 
 def test_only_what_changed_is_written_and_only_under_the_prefix() -> None:
     written = {f"{PREFIX}web": "0.500", f"{PREFIX}old": "0.5", f"{PREFIX}odd": "much"}
-    assert changes(written, {"web": 0.5049, "odd": 0.1, "new": 0.2}) == {
+    assert changes(written, {f"{PREFIX}web": 0.5049, f"{PREFIX}odd": 0.1, f"{PREFIX}new": 0.2}) == {
         f"{PREFIX}old": None,
         f"{PREFIX}odd": "0.100",
         f"{PREFIX}new": "0.200",
     }
-    assert changes(written, {"web": 0.511, "old": 0.5, "odd": 0.3})[f"{PREFIX}web"] == "0.511"
+    assert changes(written, {f"{PREFIX}web": 0.511})[f"{PREFIX}web"] == "0.511"
+
+
+def test_groups_of_a_namespace_and_shared_ones_have_annotations_of_their_own() -> None:
+    book = Book(pairs={("team/web", "a"): Reward(0.5, 0.0), ("web", "a"): Reward(0.7, 0.0)})
+    book.nodes["a"] = Reward(0.6, 0.0)
+    said = said_of_nodes(book)
+    assert said == {"a": {OF_NODE: 0.6, f"team.{PREFIX}web": 0.5, f"{PREFIX}web": 0.7}}
+    assert all(map(is_ours, said["a"]))
+    assert not any(map(is_ours, ("policyengine.io/usage-at", "xrewards.policyengine.io/web", "team.io/web")))
+
+
+@pytest.mark.parametrize("text", ["{", '{"evidence": [], "runtimes": [], "pods": {}}', '{"version": 3}'])
+def test_a_state_that_cannot_be_read_is_told_once_and_not_written_over(tmp_path: Path, text: str) -> None:
+    async def work() -> None:
+        world = await World().begin()
+        store, told = SqliteStore(tmp_path / "rewards.sqlite"), list[str]()
+        await store.save(text)
+        stop = asyncio.Event()
+        monitor = Monitor(world.client, store, world.clock, random.Random(1), SETTINGS, told.append)
+        task = asyncio.create_task(monitor.run(stop))
+        await world.pod("ended", "a", phase="Failed")
+        await asyncio.sleep(35)
+        stop.set()
+        await task
+        assert await world.rewards() == {"a": "0.900"}
+        assert await store.load() == text
+        assert len(told) == 1 and "it begins anew, and is not saved" in told[0]
+        store.close()
+
+    run(work())
