@@ -151,8 +151,8 @@ class Tuning(Protocol):
 
 
 def by_priority(pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
-    """kube-scheduler's order (PrioritySort), made total: priority descending, longest queued first, UID."""
-    return (-pod.priority, queued_at, pod.uid)
+    """kube-scheduler's order (PrioritySort): priority descending, longest queued first."""
+    return (-pod.priority, queued_at)
 
 
 @dataclass(frozen=True)

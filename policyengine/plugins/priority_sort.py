@@ -14,5 +14,5 @@ class PrioritySort:
     name = "PrioritySort"
 
     def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
-        """The smallest key goes first. The UID makes the order total."""
+        """The smallest key goes first; of equal ones that which came first."""
         return by_priority(pod, queued_at)

@@ -1,8 +1,8 @@
 """Rules about pods alone: `queue { order by … fair by … }`, `gang` and `preempt`.
 
-`order by` gives a key; the smallest is popped first, and every order is total. A key is a flat tuple: for each
-expression whether it is missing and its value, negated or reversed for `desc`; then when the pod was queued, then its
-UID. A missing value (an error, an empty optional, a double that is not finite) sorts behind all others, or before
+`order by` gives a key; the smallest is popped first, of equal ones the pod that came first. A key is a flat tuple: for
+each expression whether it is missing and its value, negated or reversed for `desc`; then when the pod was queued. A
+missing value (an error, an empty optional, a double that is not finite) sorts behind all others, or before
 them with `missing first`, whatever the direction.
 
 | without a value | counts as |
@@ -58,7 +58,7 @@ class Reversed:
 
 
 def queue_key(order: Sequence[ir.OrderKey], scope: Scope, decisions: Decisions) -> QueueKey:
-    """The key function of a queue's order; without keys kube-scheduler's: priority, then time, then UID."""
+    """The key function of a queue's order; without keys kube-scheduler's: priority, then time."""
     if not order:
         return by_priority
     parts = key_parts(order, scope)
@@ -66,7 +66,7 @@ def queue_key(order: Sequence[ir.OrderKey], scope: Scope, decisions: Decisions) 
     def key(pod: PodInfo, queued_at: float, attempts: int = 0) -> tuple[Any, ...]:
         decision = Decision(pod, queued_at=queued_at, attempts=attempts)
         decision.of_pod = decisions.about(pod).of_pod
-        return (*flat_key(parts, decision), queued_at, pod.uid)
+        return (*flat_key(parts, decision), queued_at)
 
     return key
 

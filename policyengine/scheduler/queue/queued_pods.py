@@ -114,7 +114,7 @@ class QueuedPod:
 
 Key = tuple[Any, ...]
 Entry = tuple[Any, ...]
-"""(*key, number, key, pod): no two numbers are equal, so that nothing beyond them is compared."""
+"""(*key, arrival, number, key, pod): no two numbers are equal, so that nothing beyond them is compared."""
 _SLACK = 64
 
 
@@ -134,9 +134,11 @@ class PodHeap:
         return (entry[-1] for entry in self._live.values())
 
     def push(self, pod: QueuedPod, key: Key) -> None:
-        """Add the pod, or give it a new key."""
+        """Add the pod, or give it a new key: of equal ones it stays before those that came later."""
         self._sequence += 1
-        entry = (*key, self._sequence, key, pod)
+        known = self._live.get(pod.uid)
+        arrived = self._sequence if known is None else known[-4]
+        entry = (*key, arrived, self._sequence, key, pod)
         self._live[pod.uid] = entry
         heappush(self._entries, entry)
         if len(self._entries) > 2 * len(self._live) + _SLACK:

@@ -104,7 +104,7 @@ class SubQueues:
             return (False, *self.profile.queue_key(queued.pod, queued.queued_at, *counted))
         except Exception as failure:
             self.timeline.record(queued.uid, queued.queued_at, "queued last", str(failure) or type(failure).__name__)
-            return (True, queued.queued_at, queued.uid)
+            return (True, queued.queued_at)
 
     def rekey(self, queued: QueuedPod) -> None:
         """An active or backing-off pod changed: give it its new turn."""

@@ -25,7 +25,8 @@ def test_it_is_a_sorted_list_in_which_a_pod_occurs_once(steps):
         if step[0] == "push":
             arrivals += 1
             heap.push(PODS[step[1]], step[2])
-            model[PODS[step[1]].uid] = (step[2], arrivals, PODS[step[1]])
+            arrived = model.get(PODS[step[1]].uid, (None, arrivals))[1]
+            model[PODS[step[1]].uid] = (step[2], arrived, PODS[step[1]])
         elif step[0] == "discard":
             assert heap.discard(PODS[step[1]].uid) == (model.pop(PODS[step[1]].uid, None) is not None)
         else:

@@ -11,11 +11,11 @@ from tests.scheduler.driver import Driver, binds, node, pod
 from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse
 
 
-def test_pods_leave_by_priority_then_by_time_then_by_uid():
+def test_pods_leave_by_priority_then_by_time_then_in_the_order_in_which_they_came():
     line = queue()
     add(line, make_pod("late").priority(5).info(), now=2.0)
     add(line, make_pod("b").info(), make_pod("a").info(), make_pod("first").priority(5).info(), now=1.0)
-    assert [pop(line) for _ in range(5)] == ["first", "late", "a", "b", None]
+    assert [pop(line) for _ in range(5)] == ["first", "late", "b", "a", None]
 
 
 def test_a_refused_pod_sleeps_until_an_event_its_refuser_asked_for():
