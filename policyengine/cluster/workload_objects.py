@@ -170,13 +170,14 @@ class PodGroupSchedulingConstraints(Wire, frozen=True):
 
 class NativePodGroupSpec(Wire, frozen=True):
     """What a controller asks for. An API server leaves out what its gates are off for: so the constraints are there
-    with TopologyAwareWorkloadScheduling alone, and with WorkloadAwarePreemption there always is a disruption mode."""
+    with TopologyAwareWorkloadScheduling alone, and a priority with WorkloadAwarePreemption alone, but then always. The
+    disruption mode has a default, and so is there without the gate."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints = PodGroupSchedulingConstraints()
     disruption_mode: str | dict[str, object] = ""
     """Pod, or PodGroup: evicted together. 1.37 writes `{single: {}}` and `{all: {}}`."""
-    priority: Int64 = 0
+    priority: Int64 | None = None
 
 
 class Condition(Wire, frozen=True):

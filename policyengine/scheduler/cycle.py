@@ -177,6 +177,9 @@ def _refuse(
     if error is not None:
         core.fail(served, queued, SCHEDULER_ERROR, error)
         return
+    gang = served.queue.gang_of(queued.uid)
+    if gang is not None and gang_cycle.preempt_for_one(core, served, gang, queued, diagnosis):
+        return
     found = find_room(core, served, queued, diagnosis)
     if not (core.extenders and consult.ask_about_victims(core, served, queued, diagnosis, found, answered)):
         refuse(core, served, queued, diagnosis, found)

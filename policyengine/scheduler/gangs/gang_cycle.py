@@ -28,6 +28,7 @@ from __future__ import annotations
 from math import inf
 
 from policyengine.cluster.workload_objects import NativePodGroup
+from policyengine.framework.filtering import Diagnosis
 from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import GROUP_UNSCHEDULABLE, Core, group_message
@@ -104,6 +105,14 @@ def _run_within(
     _refuse(core, served, gang, members, found.refused, f"gang {gang.rule}: {found.message}{why}")
     reason = SCHEDULER_ERROR if found.is_error else UNSCHEDULABLE
     _tell_groups(core, members, reason, found.group_message)
+
+
+def preempt_for_one(core: Core, served: ServedProfile, gang: Gang, queued: QueuedPod, diagnosis: Diagnosis) -> bool:
+    """Refuse a pod that is tried alone, and make room for it as for its PodGroup as a whole; False where that is not
+    made room for so."""
+    message = diagnosis.message()
+    refused = {queued.uid: Refused(queued, message, diagnosis.plugins, diagnosis.pending_plugins, diagnosis)}
+    return _preempt_whole(core, served, gang, [queued], 1, refused, message)
 
 
 def try_again_overdue(core: Core) -> None:

@@ -1,6 +1,6 @@
 """Room for a whole PodGroup of Kubernetes' own, made anywhere in the cluster at once.
 
-So where the API server has the gate WorkloadAwarePreemption: then every PodGroup has a disruption mode. Elsewhere, and
+So where the API server has the gate WorkloadAwarePreemption: then every PodGroup has a priority. Elsewhere, and
 where a policy's `preempt`, a quota or a gang that gives way has a say, room is made member by member (`Draft`).
 
 Rules:
@@ -68,7 +68,7 @@ class _Unit:
 def preempts_whole(core: Core, served: ServedProfile, members: Sequence[QueuedPod]) -> NativePodGroup | None:
     """The PodGroup for which room is made so."""
     group = members[0].pod.group
-    if not isinstance(group, NativePodGroup) or not group.spec.disruption_mode:
+    if not isinstance(group, NativePodGroup) or group.spec.priority is None:
         return None
     profile = served.runtime.profile
     return group if Preemptible(members[0].pod, profile, core.view).by_priority_alone else None
@@ -80,7 +80,7 @@ def find_room(
     """Whom to evict, so that `count` of the members fit."""
     if any(queued.pod.shape.spec.preemption_policy == "Never" for queued in members):
         return GroupRoom(NEVER)
-    units = [one for one in _units(core, gang) if one.priority < group.spec.priority]
+    units = [one for one in _units(core, gang) if one.priority < (group.spec.priority or 0)]
     if not units:
         return GroupRoom(NOBODY)
     gone = {pod.uid for unit in units for pod in unit.pods}
@@ -134,10 +134,10 @@ def _units(core: Core, gang: Gang) -> list[_Unit]:
         together = core.view.scheduling.placed_gang(pod.uid)
         key: object = pod.uid if together is None else id(together.placed)
         priority, group = pod.priority, pod.group
-        if isinstance(group, NativePodGroup) and group.spec.disruption_mode:
+        if isinstance(group, NativePodGroup) and group.spec.priority is not None:
             whole = group.spec.disruption_mode in ("PodGroup", {"all": {}})
             key = (NATIVE, group.metadata.key) if whole else pod.uid
-            priority = group.spec.priority if whole else priority
+            priority = group.spec.priority if whole else pod.priority
         unit = units.setdefault(key, _Unit([], priority))
         unit.pods.append(pod)
         unit.priority = max(unit.priority, priority)

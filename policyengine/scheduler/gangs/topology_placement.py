@@ -103,7 +103,7 @@ def place(
 def _unhelped(group: NativePodGroup) -> str:
     """What is added where the API server has the gate WorkloadAwarePreemption."""
     why = ", workload aware preemption is not supported for pod groups with scheduling constraints"
-    return why if group.spec.disruption_mode else ""
+    return why if group.spec.priority is not None else ""
 
 
 def _standing(core: Core, group: NativePodGroup) -> list[PodInfo]:

@@ -1,10 +1,12 @@
-"""Room for a whole PodGroup: where it has a disruption mode, which the gate WorkloadAwarePreemption brings."""
+"""Room for a whole PodGroup: where it has a priority, which the gate WorkloadAwarePreemption brings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
 from typing import Any
+
+import pytest
 
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import PodDisruptionBudget
@@ -101,10 +103,24 @@ def test_budgets_are_kept_where_others_can_go():
     assert victims(driver.cycle()) == ["b"]
 
 
-def test_a_group_without_a_disruption_mode_makes_room_member_by_member():
+@pytest.mark.parametrize("minimum", [1, None])
+def test_a_pod_that_needs_no_mates_makes_room_as_for_its_group(minimum):
+    driver = scheduler().showing(node("n1", "2"))
+    show_group(driver, 2, name="pair", disruptionMode="PodGroup", priority=0)
+    driver.see(*(member(name, group="pair").node("n1").phase("Running").priority(100) for name in "pq"))
+    show_group(driver, minimum, disruptionMode="Pod", priority=10)
+    driver.see(member("x"))
+    assert victims(driver.cycle()) == ["p", "q"]
+    for name in "pq":
+        driver.send(PodDeleted("default", name, name))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"x": "n1"}
+
+
+def test_a_group_without_a_priority_makes_room_member_by_member_though_it_has_the_default_disruption_mode():
     driver = scheduler().showing(node("n1", "2"))
     driver.see(low("a", "n1", cpu="2", priority=-1))
-    show_group(driver)
+    show_group(driver, disruptionMode="Pod")
     driver.see(member("x"), member("y"))
     assert victims(driver.cycle()) == ["a"]
 
