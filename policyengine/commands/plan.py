@@ -229,16 +229,17 @@ def _of_cluster(
     from policyengine.commands.explaining.cluster import from_file, from_server
     from policyengine.kube.config import credentials
     from policyengine.plan.rerun import rerun
-    from policyengine.plan.snapshot import history_of
+    from policyengine.plan.snapshot import history_of, once_each
 
     found = from_file(path, old) if path is not None else from_server(credentials.load(kubeconfig, context), old)
     moment = now if now is not None else SystemClock().now()
-    history = history_of(found.objects, moment)
+    objects, notes = once_each(found.objects)
+    history = history_of(objects, moment)
 
     def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
         return rerun(history, profiles, told, memberships)
 
-    return Source(found.profiles, play, found.where, found.notes, found.objects, moment)
+    return Source(found.profiles, play, found.where, [*found.notes, *notes], objects, moment)
 
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:

@@ -41,6 +41,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
+from policyengine.trials.ledger import clock
 
 _Key = tuple[str, str]
 """A pod's namespace and name."""
@@ -92,12 +93,35 @@ class History:
 def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
     """Raises `UnusableRecording`, `OSError`."""
     replay = Replay(path, plays=False, registry=registry)
-    reader = _Reader()
+    reader, onwards = _Reader(), _Onwards()
     for step in replay.steps():
         assert replay.began is not None
-        reader.take(step, replay.began.run)
-    start = reader.start if reader.start is not None else replay.now
-    return History(start, replay.now, reader.changes, _joined(reader), reader.profiles, replay.notes)
+        reader.take(step._replace(now=onwards.at(step.now)), replay.began.run)
+    start, end = reader.start if reader.start is not None else onwards.now, onwards.now
+    notes = [*replay.notes, *onwards.notes]
+    return History(start, end, reader.changes, _joined(reader), reader.profiles, notes)
+
+
+class _Onwards:
+    """Times that never go back: where a recorded clock does, what follows is counted on from there."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._ahead = 0.0
+        self._times = 0
+
+    def at(self, recorded: float) -> float:
+        if recorded + self._ahead < self.now:
+            self._times += 1
+            self._ahead = self.now - recorded
+        self.now = recorded + self._ahead
+        return self.now
+
+    @property
+    def notes(self) -> list[str]:
+        times = "once" if self._times == 1 else f"{self._times:,} times"
+        told = f"the recorded clock goes back {times}, by {clock(self._ahead)} in all"
+        return [f"{told}; what follows is counted on from there"] if self._times else []
 
 
 class _Reader:

@@ -76,6 +76,22 @@ def _fate(run: Forecast, pod: str) -> str:
     return one.node if one.what is Fate.BOUND else one.what.value
 
 
+def once_each(objects: Sequence[DumpedObject]) -> tuple[list[DumpedObject], list[str]]:
+    """Each object as the dump has it last, and what is to be known of a dump that was taken in the middle of a change:
+    lists that were taken one after another may have an object twice, or a pod whose node is in none of them."""
+    last = {(one.kind, one.object.metadata.namespace, one.object.metadata.name): one for one in objects}
+    by_uid = {(one.kind, one.object.metadata.uid or place): one for place, one in enumerate(last.values())}
+    nodes = {one.object.metadata.name for one in by_uid.values() if one.kind == "Node"}
+    of_pods = [one.object for one in by_uid.values() if one.kind == PODS.kind]
+    lost = [pod for pod in of_pods if pod.spec.node_name and pod.spec.node_name not in nodes]
+    twice = len(objects) - len(by_uid)
+    notes = [f"{twice:,} of the objects stand in the dump more than once; the last of each counts"] if twice else []
+    if lost:
+        example = f"`{lost[0].metadata.key}` on `{lost[0].spec.node_name}`"
+        notes.append(f"the dump lacks the nodes of {len(lost):,} pod{'s' * (len(lost) > 1)}, such as {example}")
+    return list(by_uid.values()), notes
+
+
 def history_of(objects: Sequence[DumpedObject], now: float) -> History:
     """The pods of a cluster that is filled anew: every pod comes again, in the order of creation, a second after the
     one before; those of DaemonSets and of kubelets stay where they are."""

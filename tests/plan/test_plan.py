@@ -12,9 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from policyengine.cluster.pod_objects import Pod
+from policyengine.diagnosis.dump import DumpedObject
 from policyengine.plan.comparison import compared
 from policyengine.plan.history import History, read
 from policyengine.plan.rerun import rerun
+from policyengine.plan.snapshot import once_each
 from policyengine.policy_compiler import compile_policy
 from policyengine.recording.direct import DirectRecording
 from policyengine.recording.directory import Limits, RecordingDirectory
@@ -230,3 +232,30 @@ def test_a_pod_that_leaves_its_node_and_was_never_being_deleted_has_finished() -
     assert (one.ran, one.deleted) == (None, 50.0)
     (never,) = lived((10.0, waiting), (50.0, gone)).pods
     assert (never.ran, never.deleted) == (None, 50.0)
+
+
+def test_a_clock_that_goes_back_is_told_and_what_follows_is_counted_on_from_there() -> None:
+    pods = [make_pod(name).uid(name).build() for name in "abc"]
+    history = lived((10.0, pods[0]), (20.0, pods[1]), (5.0, pods[2]), (8.0, PodDeleted("default", "a", "a")))
+    assert [past.came for past in history.pods] == [10.0, 20.0, 20.0]
+    assert (history.pods[0].deleted, history.end) == (23.0, 23.0)
+    assert history.notes == ["the recorded clock goes back once, by 15s in all; what follows is counted on from there"]
+
+
+def test_of_a_dump_taken_in_the_middle_of_a_change_each_object_counts_once() -> None:
+    moved = make_pod("p").uid("u").node("gone")
+    objects = [
+        make_node("a"),
+        make_node("a").allocatable(cpu="4"),
+        make_pod("p").uid("u"),
+        moved,
+        make_pod("q").uid("v"),
+    ]
+    dumped = [DumpedObject(one.json()["kind"], one.build()) for one in objects]
+    found, notes = once_each(dumped)
+    assert [(one.kind, one.object.metadata.name) for one in found] == [("Node", "a"), ("Pod", "p"), ("Pod", "q")]
+    assert found[1].object.spec.node_name == "gone"
+    assert notes == [
+        "2 of the objects stand in the dump more than once; the last of each counts",
+        "the dump lacks the nodes of 1 pod, such as `default/p` on `gone`",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from policyengine.commands.main import cli
 from policyengine.plan.history import PastPod, read
+from policyengine.plan.rerun import rerun
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import NodeObserved, ObjectObserved
 from policyengine.traces import swf
 from policyengine.traces.mapping import openb
@@ -118,6 +121,19 @@ def test_the_openb_trace_is_one_recording_to_the_byte(tmp_path: Path) -> None:
     first, second = ((out / "000001.recording").read_bytes() for out in outs)
     assert first == second
     assert len(first) < 1 << 20
+
+
+@pytest.mark.skipif(not (SHARED / "traces" / "openb").is_dir(), reason="the traces are not there")
+def test_the_openb_trace_under_a_shipped_policy_is_one_run_to_the_digest(tmp_path: Path) -> None:
+    tables = [str(SHARED / "traces" / "openb" / name) for name in ("nodes.csv.gz", "pods-default.csv.gz")]
+    out = tmp_path / "openb"
+    arguments = ["import", "openb", *tables, "--scheduler", "bin-packing", "-o", str(out)]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    policy = Path(__file__).resolve().parents[2] / "policies" / "bin-packing.policy"
+    run = rerun(read(out), [compile_policy(policy.read_text(encoding="utf-8"))])
+    fates = "".join(f"{pod.uid} {pod.node} {pod.bound} {pod.how} {pod.ended}\n" for pod in run.ledger.pods.values())
+    assert len(run.ledger.pods) == 8152
+    assert blake2b(fates.encode(), digest_size=8).hexdigest() == "f658290e510f8dc5"
 
 
 def test_the_mapping_of_openb_is_one() -> None:
