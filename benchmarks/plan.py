@@ -1,5 +1,5 @@
 """What `policyengine plan` takes: a day of 1,000 nodes and 50,000 pods under two policies, and a cluster of 5,000 nodes
-and 50,000 pods. The command itself is measured, from start to end, in a process of its own."""
+and 50,000 pods. The command itself is measured, from start to end; it plays one policy in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -26,6 +28,8 @@ START: Final = 1_767_571_200.0
 """2026-01-05T00:00:00Z."""
 NODES, PODS = 1_000, 50_000
 NODES_OF_CLUSTER: Final = 5_000
+LOOKS_AFTER: Final = 0.2
+"""Seconds between two looks at the memory."""
 
 
 def plans(nodes: int = NODES, pods: int = PODS, nodes_of_cluster: int = NODES_OF_CLUSTER) -> list[Figure]:
@@ -84,22 +88,29 @@ def _cluster(nodes: int, pods: int) -> dict[str, Any]:
 
 
 def _measured(told: str, seconds: float, megabytes: float | None, *arguments: str) -> list[Figure]:
-    command = [
-        sys.executable,
-        "-c",
-        "from policyengine.commands.main import main; main()",
-        "plan",
-        *arguments,
-        "-o",
-        "json",
-    ]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    command = [sys.executable, "-c", "from policyengine.commands.main import main; main()", "plan", *arguments]
+    began, peak = time.monotonic(), 0.0
+    child = subprocess.Popen([*command, "-o", "json"], stdout=subprocess.DEVNULL)
+    while child.pid != (ended := os.wait4(child.pid, os.WNOHANG))[0]:
+        peak = max(peak, _memory(child.pid))
+        time.sleep(LOOKS_AFTER)
+    child.returncode = os.waitstatus_to_exitcode(ended[1])
     if child.returncode:
-        raise ChildFailed(f"{' '.join(command[:4])}: exit code {child.returncode}")
-    spent = usage.ru_utime + usage.ru_stime
+        raise ChildFailed(f"{' '.join(command[3:])}: exit code {child.returncode}")
+    spent = ended[2].ru_utime + ended[2].ru_stime
     return [
-        Figure(f"{told}, CPU", spent, "s", at_most=seconds, digits=1),
-        Figure(f"{told}, peak memory", usage.ru_maxrss / 1024, "MB", at_most=megabytes),
+        Figure(f"{told}: by the clock", time.monotonic() - began, "s", at_most=seconds, digits=1),
+        Figure(f"{told}: CPU of both processes", spent, "s", digits=1),
+        Figure(f"{told}: peak memory of both", peak, "MB", at_most=megabytes),
     ]
+
+
+def _memory(pid: int) -> float:
+    """Megabytes that the process and its children hold, what they share counted once (proportional set size)."""
+    total = 0.0
+    with suppress(OSError, ValueError):  # one that has just ended
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+        for one in (pid, *map(int, children)):
+            text = Path(f"/proc/{one}/smaps_rollup").read_text(encoding="utf-8")
+            total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
+    return total

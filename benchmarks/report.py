@@ -19,7 +19,7 @@ TITLES: Final = {
     "language": ("The language", "Medians."),
     "queue": ("The queue", "CPU of the core in one process."),
     "reload": ("A policy replaced", "Medians."),
-    "plan": ("A plan", "The command as a process of its own, from start to end; one run."),
+    "plan": ("A plan", "The command from start to end; it plays the two policies in two processes. One run."),
     "devices": ("Devices", "CPU of the core in one process; ResourceClaims for one device, a selector each."),
     "server": ("The embedded API server", "On a core of its own."),
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),

@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.commands.beside import beside
 from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, output_option, param_option
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import Told, progress
@@ -19,12 +21,15 @@ from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
     from policyengine.diagnosis.dump import DumpedObject
+    from policyengine.diagnosis.forecast import Forecast
     from policyengine.framework.profile import Profile
     from policyengine.plan.comparison import Effect, Plan
     from policyengine.plan.membership import Memberships
     from policyengine.plan.rerun import Rerun
 
 FAILED = 1
+MANY = 2_000
+"""Pods from which on the policies are played side by side."""
 
 
 @click.command()
@@ -120,6 +125,7 @@ class Source:
     """What decides today."""
     play: Callable[[Sequence[Profile], Memberships, Told], Rerun]
     where: str
+    pods: int
     notes: Sequence[str] = ()
     objects: Sequence[DumpedObject] | None = None
     """Of a cluster."""
@@ -134,14 +140,11 @@ def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
 
     before, after = _sides(source.served, new)
     memberships = Memberships(before, after)
-    snapshot = None
-    if source.objects is not None:
-        with progress("playing the pods that wait"):
-            snapshot = waiting(source.objects, before, after, source.now)
-    with progress("playing the old policy") as told:
-        first = source.play(before, memberships, told)
-    with progress("playing the new policy") as told:
-        second = source.play(after, memberships, told)
+    old = partial(_played, source, before, memberships, lambda share: None)
+    with beside(old, source.pods >= MANY) as result, progress("playing both policies") as told:
+        second, foreseen = _played(source, after, memberships, told)
+        first, foreseen_before = result()
+    snapshot = waiting(foreseen_before, foreseen) if foreseen_before is not None and foreseen is not None else None
     notes = list(source.notes)
     if first.left_out:
         notes.append(f"{first.left_out:,} pods stood on nodes that were never seen; they are left out")
@@ -158,6 +161,16 @@ def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
         effects,
         (first, second),
     )
+
+
+def _played(
+    source: Source, profiles: Sequence[Profile], memberships: Memberships, told: Told
+) -> tuple[Rerun, Forecast | None]:
+    """A run under the profiles; of a cluster also what becomes of the pods that wait."""
+    from policyengine.diagnosis.forecast import forecast
+
+    foreseen = None if source.objects is None else forecast(source.objects, profiles, source.now)
+    return source.play(profiles, memberships, told), foreseen
 
 
 def _effects(
@@ -199,7 +212,7 @@ def _of_recording(path: Path, old: Sequence[Profile] | None) -> Source:
         return rerun(history, profiles, told, memberships)
 
     served = old or with_default_profile([*history.profiles.values()])
-    return Source(served, play, f"recording {path.name}", history.notes)
+    return Source(served, play, f"recording {path.name}", len(history.pods), history.notes)
 
 
 def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:
@@ -219,7 +232,7 @@ def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:
         run.run(told)
         return finished(run.play, watching)
 
-    return Source(served, play, f"scenario {path.name}")
+    return Source(served, play, f"scenario {path.name}", 0)
 
 
 def _of_cluster(
@@ -239,7 +252,7 @@ def _of_cluster(
     def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
         return rerun(history, profiles, told, memberships)
 
-    return Source(found.profiles, play, found.where, [*found.notes, *notes], objects, moment)
+    return Source(found.profiles, play, found.where, len(history.pods), [*found.notes, *notes], objects, moment)
 
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:

@@ -25,7 +25,6 @@ from math import sqrt
 from statistics import fmean, median_low
 from typing import Any, Final
 
-from policyengine.framework.quota import Quota
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import NodeRecord, PodRecord, mean_share, percentile
 
@@ -150,13 +149,13 @@ def _gangs(run: Rerun) -> dict[str, int]:
 
 def _quotas(run: Rerun) -> dict[str, dict[str, float]]:
     pods: dict[str, list[PodRecord]] = defaultdict(list)
-    quotas: dict[str, Quota] = {}
+    quotas: dict[str, Mapping[str, int]] = {}
     for pod in run.ledger.pods.values():
-        for quota in run.member(pod.uid).quotas:
-            pods[quota.name].append(pod)
-            quotas[quota.name] = quota
+        for name, bounds in run.member(pod.uid).quotas:
+            pods[name].append(pod)
+            quotas[name] = bounds
     found = {}
-    for name, quota in sorted(quotas.items()):
-        used, bounds = mean_use(pods[name], run.end), {**quota.limit, **quota.guarantee}
+    for name, bounds in sorted(quotas.items()):
+        used = mean_use(pods[name], run.end)
         found[name] = {resource: round(used[resource] / most, 6) for resource, most in bounds.items() if most}
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from policyengine.framework.profile import FairShare, GangRule, Profile
-from policyengine.framework.quota import Quota, QuotaRule
+from policyengine.framework.quota import QuotaRule
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -24,7 +24,8 @@ class Member:
 
     tenant: str | None = None
     """None where no policy serves tenants."""
-    quotas: tuple[Quota, ...] = ()
+    quotas: tuple[tuple[str, Mapping[str, int]], ...] = ()
+    """The names of its quotas; what each guarantees, else limits, by resource."""
     gang: tuple[str, str] | None = None
     """The rule, and its key for the pod."""
     minimum: int = 0
@@ -60,7 +61,11 @@ class Memberships:
         gang, minimum = self._gang(pod)
         return Member(
             None if fair is None else fair.tenant(pod),
-            tuple(quota for rule in self._quotas.get(name, {}).values() if (quota := rule.of(pod)) is not None),
+            tuple(
+                (quota.name, {**quota.limit, **quota.guarantee})
+                for rule in self._quotas.get(name, {}).values()
+                if (quota := rule.of(pod)) is not None
+            ),
             gang,
             minimum,
             "" if owner is None else owner.uid,

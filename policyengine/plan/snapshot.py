@@ -12,8 +12,7 @@ from policyengine.cluster.kinds import PODS
 from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject
-from policyengine.diagnosis.forecast import Fate, Forecast, forecast
-from policyengine.framework.profile import Profile
+from policyengine.diagnosis.forecast import Fate, Forecast, PodForecast
 from policyengine.plan.history import History, PastPod, bare
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved
 
@@ -58,12 +57,11 @@ class Snapshot:
         }
 
 
-def waiting(objects: Sequence[DumpedObject], old: Sequence[Profile], new: Sequence[Profile], now: float) -> Snapshot:
+def waiting(before: Forecast, after: Forecast) -> Snapshot:
     """The pods that wait, played to the end under both."""
-    before, after = forecast(objects, old, now), forecast(objects, new, now)
     fates = {one.pod: one for one in before.pods}
     differ = [
-        Waiting(one.pod, _fate(before, one.pod), _fate(after, one.pod), one.message)
+        Waiting(one.pod, _fate(fates[one.pod]), _fate(one), one.message)
         for one in after.pods
         if one.pod in fates and (fates[one.pod].what, fates[one.pod].node) != (one.what, one.node)
     ]
@@ -71,8 +69,7 @@ def waiting(objects: Sequence[DumpedObject], old: Sequence[Profile], new: Sequen
     return Snapshot(differ, len(after.pods), (placed[0], placed[1]), (list(before.evicted), list(after.evicted)))
 
 
-def _fate(run: Forecast, pod: str) -> str:
-    one = run[pod]
+def _fate(one: PodForecast) -> str:
     return one.node if one.what is Fate.BOUND else one.what.value
 
 

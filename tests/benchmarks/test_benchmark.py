@@ -177,8 +177,8 @@ def test_a_reload_is_measured_on_a_small_cluster() -> None:
 
 def test_a_plan_is_measured_on_a_small_day_and_a_small_cluster() -> None:
     section = shown("plan", plans(nodes=5, pods=30, nodes_of_cluster=5))
-    assert "| a day of 5 nodes and 30 pods, two policies, CPU" in section and "at most 120 s" in section
-    assert "| a cluster of 5 nodes and 30 pods, two policies, CPU" in section and "at most 30 s" in section
+    assert "| a day of 5 nodes and 30 pods, two policies: by the clock" in section and "at most 120 s" in section
+    assert "| a cluster of 5 nodes and 30 pods, two policies: by the clock" in section and "at most 30 s" in section
 
 
 def test_devices_are_measured_on_a_small_cluster() -> None:

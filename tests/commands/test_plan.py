@@ -111,3 +111,15 @@ def test_a_policy_for_another_scheduler_name_is_refused(files: Path) -> None:
         "Error: policy `other` serves scheduler `other`, which nobody serves today; there are default-scheduler: give "
         "OLD and NEW for the same name\n"
     )
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+def test_policies_played_side_by_side_give_the_same_page(
+    files: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    arguments = ["old.policy", "new.policy", "--cluster", "dump.json", "--now", "2026-01-05T11:00:00Z", "-o", form]
+    alone = plan(files, *arguments)
+    monkeypatch.setattr("policyengine.commands.plan.MANY", 0)
+    monkeypatch.setattr("policyengine.commands.beside._can_fork", lambda: True)
+    beside = plan(files, *arguments)
+    assert (beside.exit_code, beside.stdout) == (0, alone.stdout)
