@@ -15,7 +15,7 @@ from msgspec import Struct
 from policyengine.language.diagnostics import Diagnostic, in_order
 from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions
 from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals, parser
-from policyengine.language.parsing.reductions import Reduction, reductions
+from policyengine.language.parsing.reductions import Reduction, reduction_of
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.parsing.unexpected import explain
 from policyengine.language.syntax import Expr, Span
@@ -114,7 +114,7 @@ class _Callbacks:
         return False  # tokens stay what they are
 
     def __getitem__(self, rule: object) -> Callable[[list[_Symbol]], _Symbol]:
-        return partial(self._made, reductions()[rule])
+        return partial(self._made, reduction_of(rule))
 
     def _made(self, reduction: Reduction, symbols: list[_Symbol]) -> _Symbol:
         parts: list[Any] = []
@@ -149,26 +149,24 @@ class _Run:
         self.parser.parser_state.parse_conf.callbacks = _Callbacks(make)
 
     def take(self, tokens: Sequence[Token]) -> int | None:
-        """Parses tokens; the index of the one that fits nothing, None where all fit."""
-        keywords = keyword_terminals() - RESERVED
+        """Parses tokens; the index of the one that fits nothing, None where all fit. What is complete before a token
+        is complete whether it fits or not."""
+        keywords, feed = keyword_terminals() - RESERVED, self.parser.feed_token
         for index, token in enumerate(tokens):
-            is_word = token.kind in keywords
-            if is_word and self._is_name(tokens, index):
-                fits = self._feed("NAME", token)
-            else:
-                fits = self._feed(token.kind, token) or (is_word and self._feed("NAME", token))
-            if not fits:
-                return index
+            kind = token.kind
+            if kind in keywords and self._is_name(tokens, index):
+                kind = "NAME"
+            try:
+                made = feed(_Symbol(kind, token, token.start, token.end))
+            except self.misfit:
+                if kind not in keywords:
+                    return index
+                try:
+                    made = feed(_Symbol("NAME", token, token.start, token.end))
+                except self.misfit:
+                    return index
+            self.value = made and made.value
         return None
-
-    def _feed(self, kind: str, token: Token) -> bool:
-        """Whether the token fits as a terminal; what is complete before it is complete in either case."""
-        try:
-            made = self.parser.feed_token(_Symbol(kind, token, token.start, token.end))
-        except self.misfit:
-            return False
-        self.value = made and made.value
-        return True
 
     def _is_name(self, tokens: Sequence[Token], index: int) -> bool:
         """Whether a word that may be a keyword here is a name, by what follows it."""

@@ -10,13 +10,10 @@ and None or an expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from msgspec import Struct
-
-from policyengine.language.parsing.grammar import parser
 
 
 class Reduction(Struct, frozen=True, gc=False):
@@ -34,13 +31,11 @@ class Reduction(Struct, frozen=True, gc=False):
 
 
 @cache
-def reductions() -> Mapping[Any, Reduction]:
-    """Lark's rules of `grammar/policy.lark`, and what we know of each."""
-    return {rule: _reduction(rule) for rule in parser().rules}
+def reduction_of(rule: Any) -> Reduction:
+    """What we know of a rule of Lark's.
 
-
-def _reduction(rule: Any) -> Reduction:
-    """Lark's rule: `empty_indices` has True for each part that is left out, between those that are there."""
+    Its `empty_indices` has True for each part that is left out, between those that are there.
+    """
     parts: list[tuple[int, bool]] = []
     symbols = iter(enumerate(rule.expansion))
     for is_left_out in rule.options.empty_indices or [False] * len(rule.expansion):
