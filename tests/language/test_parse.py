@@ -214,7 +214,7 @@ IN_POLICY = [
     ('score "s" when a weight 1 = 2', "PE0101", 2, 11, "the clauses of a score stand in this order: `weight` or `tier`, `when`, `normalize`, `=`"),
     ('score "s" weight 1 normalize mxa = 2', "PE0101", 2, 30, "found `mxa`, expected `max` or `minmax`; did you mean `max`?"),
     ('gang "g" { kye: a }', "PE0301", 2, 12, "a gang has no field `kye`; did you mean `key`?"),
-    ('gang "g" { color: a }', "PE0301", 2, 12, "a gang has no field `color`; it has `key`, `min`, `timeout`, `waits`"),
+    ('gang "g" { color: a }', "PE0301", 2, 12, "a gang has no field `color`; it has `key`, `min`, `timeout`, `waits`, `counts`, `anyScheduler`"),
     ('gang "g" { key: a key: b }', "PE0302", 2, 19, "`key` is given twice"),
     ('gang "g" { key = a }', "PE0101", 2, 16, "a field's value stands behind `:`, not `=`"),
     ('quota "q" { limit: {} }', "PE0101", 2, 11, "a quota needs `when` or `by` to say which pods it is for"),
