@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from policyengine.commands.options import cannot_write, param_option, policy_option, recording_options
+from policyengine.cluster.kinds import NODES
+from policyengine.commands.options import (
+    UnusableInput,
+    cannot_write,
+    file_option,
+    param_option,
+    policy_option,
+    recording_options,
+)
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -31,8 +39,29 @@ LEADING: dict[str, dict[str, Any]] = {
 """A Lease of its own, so that a `run` beside it has its own too; it outlasts a laptop that sleeps."""
 
 
+MOST_NODES = 5000
+
+
+def _number_or_file(_context: click.Context, _option: click.Parameter, written: str | None) -> int | Path | None:
+    """How many nodes of one size, or a file of Node manifests."""
+    if written is None:
+        return None
+    if not written.lstrip("-").isdecimal():
+        return Path(written)
+    number = int(written[:9])
+    if not 0 <= number <= MOST_NODES:
+        raise click.BadParameter(f"{written} is not in the range 0<=x<={MOST_NODES}.")
+    return number
+
+
 @click.command()
-@click.option("--nodes", type=click.IntRange(0, 5000), default=3, show_default=True, help="4 cpu, 16Gi each.")
+@click.option(
+    "--nodes",
+    callback=_number_or_file,
+    metavar="N|FILE",
+    help="So many of 4 cpu and 16Gi each, or a file of Node manifests.  [default: 3; 0 with --cluster]",
+)
+@file_option("--cluster", "dump", help="What is there from the start: a file as `explain --cluster` reads.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: any free one.")
 @policy_option()
 @click.option(
@@ -53,7 +82,8 @@ LEADING: dict[str, dict[str, Any]] = {
 @param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(
-    nodes: int,
+    nodes: int | Path | None,
+    dump: Path | None,
     port: int,
     paths: tuple[Path, ...],
     kubeconfig_out: Path,
@@ -77,12 +107,31 @@ def sandbox(
         "redact": redact,
         "redactKeyFile": str(redact_key or ""),
     }
+    start = _start(nodes, dump)
+    number = nodes if isinstance(nodes, int) else 3 if nodes is None and dump is None else 0
     process.start_logging("debug" if verbose else "info")
-    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver, recording))
+    process.run(_serve(number, start, port, profiles, kubeconfig_out, apiserver, recording))
+
+
+def _start(nodes: int | Path | None, dump: Path | None) -> list[tuple[str, dict[str, Any]]]:
+    """What is there besides nodes of one size: nodes of a file, and what a dump holds."""
+    from policyengine.commands.explaining.cluster_file import read_cluster
+    from policyengine.diagnosis.dump import ClusterShapeError
+    from policyengine.simulator.starting_cluster import of_cluster, of_nodes
+
+    found: list[tuple[str, dict[str, Any]]] = []
+    for path, read in ((nodes, of_nodes), (dump, of_cluster)):
+        if isinstance(path, Path):
+            try:
+                found += read(read_cluster(path))
+            except ClusterShapeError as error:
+                raise UnusableInput(f"`{path}`: {error}") from None
+    return found
 
 
 async def _serve(
     nodes: int,
+    start: Sequence[tuple[str, dict[str, Any]]],
     port: int,
     profiles: list[Profile],
     out: Path,
@@ -107,9 +156,10 @@ async def _serve(
         except OSError as error:
             raise cannot_write(out, error) from None
         with closing(Prover(installed_registry)) as prover:
-            async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling) as running:
+            async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling, start=start) as running:
                 elector = running.scheduler.elector
-                click.echo(_welcome(world.url, elector.pages if elector else None, out, nodes, profiles))
+                number = nodes + sum(path == NODES.path() for path, _ in start)
+                click.echo(_welcome(world.url, elector.pages if elector else None, out, number, profiles))
                 await stop.wait()
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -29,8 +30,10 @@ from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.controllers.kubelet import Kubelet
+from policyengine.simulator.controllers.cluster import Object
+from policyengine.simulator.controllers.kubelet import NODE_SIZE, READY, Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
+from policyengine.simulator.controllers.volumes import DEFAULT_CLASS
 from policyengine.simulator.real_server import connect, real_server
 
 Kind = Literal["embedded", "envtest"]
@@ -41,11 +44,16 @@ _LARGEST_KUBECONFIG = 16 << 20
 Scheduling = Callable[[Transport, Clock, Sequence[Profile]], AbstractAsyncContextManager[Scheduler]]
 """Makes the scheduler that speaks by a transport, ready to run."""
 ZONES = ("a", "b", "c")
-NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+logger = logging.getLogger(__name__)
 
 
 class SandboxError(Exception):
     """The API server refused what a sandbox begins with, or its kubeconfig would take another file's place."""
+
+
+class NotServed(SandboxError):
+    """The API server does not serve the kind."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,12 @@ async def sandbox(
     profiles: Sequence[Profile],
     clock: Clock | None = None,
     scheduling: Scheduling | None = None,
+    start: Sequence[tuple[str, Object]] = (),
 ) -> AsyncIterator[Sandbox]:
     """Nodes, kubelet, controllers and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
+
+    `start`: (path, object) of what is there besides the `nodes` of one size; what the server does not serve is left
+    out. Where no StorageClass is among it there are two: `standard`, the default, and `immediate`.
 
     SchedulingPolicies are served. `scheduling` makes the scheduler; by default one without lease and pages.
 
@@ -100,13 +112,18 @@ async def sandbox(
     await _define_scheduling_policies(transport, clock)
     for number in range(1, nodes + 1):
         await create(transport, "/api/v1/nodes", node(f"node-{number}", ZONES[(number - 1) % len(ZONES)]))
+    if not any(path == CLASSES for path, _ in start):
+        start = [*((CLASSES, one) for one in storage_classes()), *start]
+    left_out = [item async for item in _created(transport, start)]
+    if left_out:
+        logger.warning("%d objects of kinds that this server does not serve are left out", len(left_out))
     default = default_profile()
     if all(profile.scheduler_name != default.scheduler_name for profile in profiles):
         profiles = [*profiles, default]
     stop = asyncio.Event()
     others = [
-        asyncio.create_task(Kubelet(transport, clock, stop_after=1.0).run()),
-        asyncio.create_task(ControllerManager(transport, clock).run()),
+        asyncio.create_task(Kubelet(transport, clock, stop_after=1.0, makes_ready=True).run()),
+        asyncio.create_task(ControllerManager(transport, clock, with_volumes=True).run()),
     ]
     to_schedule = running.connect()
     async with (scheduling or _unseen)(to_schedule, clock, profiles) as scheduler:
@@ -127,6 +144,24 @@ async def sandbox(
 @asynccontextmanager
 async def _unseen(transport: Transport, clock: Clock, profiles: Sequence[Profile]) -> AsyncIterator[Scheduler]:
     yield Scheduler(Client(transport), clock, Random(), profiles, host="sandbox")
+
+
+async def _created(transport: Transport, start: Sequence[tuple[str, Object]]) -> AsyncIterator[Object]:
+    """Create the objects; gives those whose kind is not served."""
+    for path, item in start:
+        try:
+            await create(transport, path, item)
+        except NotServed:
+            yield item
+
+
+def storage_classes() -> Iterator[Object]:
+    """Of disks that the stand-in provisions: once a pod has its node, or at once."""
+    for name, mode in (("standard", "WaitForFirstConsumer"), ("immediate", "Immediate")):
+        annotations = {DEFAULT_CLASS: "true"} if name == "standard" else {}
+        head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+        metadata = {"name": name, "annotations": annotations}
+        yield {**head, "metadata": metadata, "provisioner": "sandbox.policyengine.io/disks", "volumeBindingMode": mode}
 
 
 async def _define_scheduling_policies(transport: Transport, clock: Clock) -> None:
@@ -150,11 +185,17 @@ def _definition() -> dict[str, Any]:
 
 
 async def create(transport: Transport, path: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """POST one object; gives it as the server made it. Raises `SandboxError`; one that exists is left as it is."""
+    """POST one object; gives it as the server made it. One that exists is left as it is.
+
+    Raises:
+        SandboxError: it is refused; `NotServed` where the server does not serve its kind.
+    """
     headers = {"Content-Type": "application/json"}
     response = await transport.request("POST", path, body=json.dumps(item).encode(), headers=headers, timeout=30.0)
     answer = json.loads(await response.read())
     await response.close()
+    if response.status == HTTPStatus.NOT_FOUND:
+        raise NotServed(f"`{path}` is not served")
     if response.status >= 300 and response.status != 409:
         raise SandboxError(f"{item.get('kind')} `{item['metadata'].get('name')}` was refused: {answer.get('message')}")
     found: dict[str, Any] = answer
@@ -170,12 +211,11 @@ def node(name: str, zone: str, size: Mapping[str, str] = NODE_SIZE) -> dict[str,
         "topology.kubernetes.io/region": "sandbox",
         "topology.kubernetes.io/zone": zone,
     }
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "the sandbox says so"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": dict(size), "allocatable": dict(size), "conditions": [ready]},
+        "status": {"capacity": dict(size), "allocatable": dict(size), "conditions": [dict(READY)]},
     }
 
 

@@ -69,6 +69,19 @@ def test_envtest_without_its_binaries_exits_with_2(tmp_path: Path) -> None:
     assert "etcd" in ended.err
 
 
+def test_what_it_is_to_begin_with_is_told_where_it_is_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text("kind: Pod\nmetadata: {name: p}\n")
+    for given, told in (
+        (("--nodes", "5001"), "5001 is not in the range 0<=x<=5000"),
+        (("--nodes", "-1"), "-1 is not in the range"),
+        (("--nodes", "nothing.yaml"), "cannot read `nothing.yaml`"),
+        (("--nodes", "pods.yaml"), "`pods.yaml`: a `Pod` is no Node"),
+        (("--cluster", "nothing.json"), "cannot read `nothing.json`"),
+    ):
+        ended = policyengine("sandbox", *given, cwd=tmp_path)
+        assert ended.code == 2 and told in ended.err, ended.err
+
+
 def test_a_sandbox_writes_a_kubeconfig_serves_its_nodes_and_ends_at_ctrl_c(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "policyengine.commands.main", "sandbox", "--nodes", "2"],

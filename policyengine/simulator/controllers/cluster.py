@@ -103,6 +103,9 @@ PATHS = {
     "ReplicaSet": "/apis/apps/v1/replicasets",
     "StatefulSet": "/apis/apps/v1/statefulsets",
     "Job": "/apis/batch/v1/jobs",
+    "Node": "/api/v1/nodes",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
 }
 """Where each kind is followed, in all namespaces."""
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -183,10 +186,10 @@ def free_names(owner: Object, held: list[Object]) -> Iterator[str]:
 
 
 def path(kind: str, namespace: str, name: str = "", sub: str = "") -> str:
-    """Where an object, or its kind in a namespace, lies."""
+    """Where an object, or its kind in a namespace, lies; without a namespace, of a kind that is in none."""
     root, _, plural = PATHS[kind].rpartition("/")
-    parts = [root, "namespaces", namespace, plural, *([name] if name else []), *([sub] if sub else [])]
-    return "/".join(parts)
+    parts = [root, *(["namespaces", namespace] if namespace else []), plural, name, sub]
+    return "/".join(part for part in parts if part)
 
 
 def of(kind: str, obj: Object, sub: str = "") -> str:

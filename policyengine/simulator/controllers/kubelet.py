@@ -11,6 +11,8 @@ It never writes about a pod it has not read, and never twice about the same stat
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,16 +38,24 @@ class Kubelet:
     """All nodes' kubelets.
 
     `stop_after` bounds how long a deleted pod takes to end (None: its whole grace); `start_after` is how long a bound
-    pod takes to be Running, both in seconds.
+    pod takes to be Running, both in seconds. `makes_ready`: whether nodes that say nothing of themselves are made
+    ready, with room for a few pods.
     """
 
     def __init__(
-        self, transport: Transport, clock: Clock, *, stop_after: float | None = None, start_after: float = 0.0
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        stop_after: float | None = None,
+        start_after: float = 0.0,
+        makes_ready: bool = False,
     ) -> None:
         self._caller = Caller(transport, clock, AGENT)
         self._clock = clock
         self._stop_after = stop_after
         self._start_after = start_after
+        self._makes_ready = makes_ready
         self._nodes: set[str] = set()
         self._pods: dict[str, Object] = {}
         self._work: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -70,7 +80,11 @@ class Kubelet:
             name = node["metadata"]["name"]
             if type_ == "DELETED":
                 self._nodes.discard(name)
+                self._drop((name, "ready"))
                 continue
+            wanted = node_status(node) if self._makes_ready else {}
+            if wanted:
+                self._begin_for(name, "ready", partial(self._make_ready, name, wanted), node)
             if name not in self._nodes:
                 self._nodes.add(name)
                 for pod in list(self._pods.values()):
@@ -106,10 +120,11 @@ class Kubelet:
             self._begin(pod, "finish", self._finish)
 
     def _begin(self, pod: Object, what: str, act: Any) -> None:
-        key = (pod["metadata"]["uid"], what)
-        if key not in self._work:
-            task = asyncio.ensure_future(self._guard(act, pod))
-            self._work[key] = task
+        self._begin_for(pod["metadata"]["uid"], what, act, pod)
+
+    def _begin_for(self, whose: str, what: str, act: Any, obj: Object) -> None:
+        if (whose, what) not in self._work:
+            self._work[whose, what] = asyncio.ensure_future(self._guard(act, obj))
 
     def _drop(self, key: tuple[str, str]) -> None:
         task = self._work.pop(key, None)
@@ -128,6 +143,10 @@ class Kubelet:
             except ConnectionFailed:
                 pass
             await self._clock.sleep(RETRY_SECONDS)
+
+    async def _make_ready(self, name: str, wanted: Object, node: Object) -> None:
+        await self._caller.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": wanted}, STRATEGIC)
+        self._drop((name, "ready"))  # it may be taken away and come anew
 
     async def _start(self, pod: Object) -> None:
         await self._clock.sleep(self._start_after)
@@ -164,6 +183,32 @@ class Kubelet:
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
         # The UID is a precondition: a pod deleted and made anew under this name is another pod.
         await self._caller.call("PATCH", path, {"metadata": {"uid": meta["uid"]}, "status": status}, STRATEGIC)
+
+
+NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+"""What a node has that says nothing else."""
+READY: Mapping[str, str] = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "KubeletReady",
+    "message": "the sandbox says so",
+}
+
+
+def node_status(node: Object) -> Object:
+    """What is missing in a node's status for pods to run there: a size, that it is ready. Nothing where it says so
+    itself, be it that it is not."""
+    held = node.get("status") or {}
+    capacity = {**NODE_SIZE, **(held.get("capacity") or held.get("allocatable") or {})}
+    wanted: Object = {}
+    if capacity != (held.get("capacity") or {}):
+        wanted["capacity"] = capacity
+    allocatable = {**capacity, **(held.get("allocatable") or {})}
+    if allocatable != (held.get("allocatable") or {}):
+        wanted["allocatable"] = allocatable
+    if not any(one.get("type") == "Ready" for one in held.get("conditions") or []):
+        wanted["conditions"] = [dict(READY)]
+    return wanted
 
 
 def _container_statuses(pod: Object, state: Object, ready: bool) -> list[Object]:

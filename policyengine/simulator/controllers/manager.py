@@ -22,11 +22,13 @@ from policyengine.simulator.controllers.cluster import (
     key_of,
     terminating,
 )
+from policyengine.simulator.controllers.volumes import volumes
 from policyengine.simulator.controllers.workloads import deployments, jobs, owners, replica_sets, stateful_sets
 
 AGENT = "kube-controller-manager/v1.36.2 (stand-in)"
 # A burst of changes is looked at once, and the manager's own writes have come back by then.
 PAUSE_SECONDS = 0.05
+STORAGE_KINDS = frozenset({"Node", "PersistentVolume", "StorageClass"})
 CONTROLLERS: tuple[Callable[[Cluster, str], Iterator[Write]], ...] = (
     *(deployments, replica_sets, stateful_sets, jobs),
     *(owners, budgets),
@@ -34,9 +36,11 @@ CONTROLLERS: tuple[Callable[[Cluster, str], Iterator[Write]], ...] = (
 
 
 class ControllerManager:
-    """All controllers of one cluster."""
+    """All controllers of one cluster; that of volumes where `with_volumes`."""
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
+    def __init__(self, transport: Transport, clock: Clock, *, with_volumes: bool = False) -> None:
+        self._kinds = [kind for kind in PATHS if with_volumes or kind not in STORAGE_KINDS]
+        self._controllers = (*CONTROLLERS, volumes) if with_volumes else CONTROLLERS
         self._caller = Caller(transport, clock, AGENT)
         self._clock = clock
         self._cluster = Cluster()
@@ -46,7 +50,7 @@ class ControllerManager:
     async def run(self) -> None:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for kind in PATHS:
+            for kind in self._kinds:
                 group.create_task(self._follow(kind))
             group.create_task(self._work())
 
@@ -73,14 +77,14 @@ class ControllerManager:
             await self._bell.wait()
             await self._clock.sleep(PAUSE_SECONDS)
             self._bell.clear()
-            if len(self._listed) == len(PATHS) and not await self._settle():
+            if len(self._listed) == len(self._kinds) and not await self._settle():
                 await self._clock.sleep(RETRY_SECONDS)
                 self._bell.set()
 
     async def _settle(self) -> bool:
         """Do everything there is to do for what is there now; whether all of it is done."""
         now = format_time(self._clock.now())
-        writes = [write for controller in CONTROLLERS for write in controller(self._cluster, now)]
+        writes = [write for controller in self._controllers for write in controller(self._cluster, now)]
         done = [await self._make(write) for write in writes]
         done += [await self._empty(one) for one in list(self._cluster.all("Namespace")) if terminating(one)]
         return all(done)

@@ -96,3 +96,24 @@ async def test_a_pod_made_anew_under_the_same_name_is_not_ended_with_the_old_one
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("250ms", 0.25), ("soon", None)])
 def test_an_annotation_that_is_no_duration_lets_a_pod_run_for_ever(text: str, seconds: float | None) -> None:
     assert run_seconds({"metadata": {"annotations": {RUN_FOR: text}}}) == seconds
+
+
+async def test_a_node_that_says_nothing_of_itself_is_made_ready() -> None:
+    bench = Bench()
+    task = asyncio.create_task(Kubelet(MemoryTransport(bench.api), bench.clock, makes_ready=True).run())
+    await bench.create(NODES, {"metadata": {"name": "late"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}})
+    down = {"type": "Ready", "status": "False"}
+    await bench.create(NODES, {**node("down"), "status": {**node("down")["status"], "conditions": [down]}})
+    await bench.clock.advance(2)
+    late, ill = [(await bench.ask("GET", f"{NODES}/{name}")).body["status"] for name in ("late", "down")]
+    assert late["allocatable"] == {
+        "cpu": "4",
+        "memory": "16Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "110",
+        "nvidia.com/gpu": "8",
+    }
+    assert [one["status"] for one in late["conditions"]] == ["True"]
+    assert [one["status"] for one in ill["conditions"]] == ["False"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
