@@ -49,6 +49,8 @@ def written(plan: Plan) -> str:
 def head(plan: Plan) -> Iterator[str]:
     """What was played under what, and what to know of it."""
     yield from (f"old  {plan.old}", f"new  {plan.new}", plan.about)
+    if plan.comparison.moved:
+        yield f"{plan.comparison.moved:,} of them are placed on another node"
     yield from (f"note: {note}" for note in plan.notes)
 
 

@@ -73,6 +73,7 @@ def test_the_page_has_the_figures_of_both_and_a_picture_of_each_kind(plan: Plan)
     kinds = [attributes.get("class") for tag, attributes in found.tags if tag == "polyline"]
     assert kinds == ["old", "new"] * (len(kinds) // 2)
     assert "utilisation cpu" in found.texts
+    assert f"{plan.comparison.moved} of them are placed on another node" in found.texts
 
 
 def plan_pictures(found: Read) -> list[str]:
