@@ -22,7 +22,8 @@ from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import LeaderElector, LeadersTransport, LeaseSettings, new_identity
+from policyengine.kube.leader import LeaderElector, LeaseSettings, new_identity
+from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.runner import Runner
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState

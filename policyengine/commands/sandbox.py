@@ -174,7 +174,8 @@ async def _with_pages(
     """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
     from policyengine.kube.config import configuration
     from policyengine.kube.http.client import Client
-    from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+    from policyengine.kube.leader import LeaderElector, new_identity
+    from policyengine.kube.leaders_transport import LeadersTransport
     from policyengine.server.live import Connection, live
     from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 

@@ -3,7 +3,7 @@
 Rules:
 1. Clocks of other machines are not believed. A lease is held until `lease_duration` has passed on the local monotonic
    clock since it was *seen* to change; what its `renewTime` says does not matter.
-2. A leader may act until `renew_deadline` after it *asked for* its last successful renewal. `LeadersTransport` asks
+2. A leader may act until `renew_deadline` after it *asked for* its last successful renewal. `leaders_transport` asks
    right before every request that changes something is sent, so neither a pause of any length nor a wait for a
    connection can outlast it. The rest of the lease is the time in which requests under way arrive.
 3. A leadership once lost is not taken up again: `run` raises `LeadershipLost`, and the process ends. What it had
@@ -32,7 +32,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from policyengine.clock import Clock, micro_time
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Response, Transport, object_of
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.store import Meta, number
 
@@ -376,35 +376,3 @@ def _is_given_back(spec: dict[str, Any]) -> bool:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
-
-
-class NotLeading(ConnectionFailed):
-    """A request that only a leader may make; it was not sent."""
-
-    def __init__(self) -> None:
-        super().__init__("this replica does not lead", sent=False)
-
-
-class LeadersTransport:
-    """A transport that lets requests which change something out only while this replica leads.
-
-    To whoever asks that looks like a server that cannot be reached: bindings fail, what may wait is tried again.
-    """
-
-    def __init__(self, transport: Transport, elector: LeaderElector) -> None:
-        self._transport = transport
-        self._elector = elector
-
-    async def request(self, method: str, path: str, **how: Any) -> Response:
-        """As `Transport.request`; raises `NotLeading`."""
-        if method != "GET":
-            how["before"] = self._check
-        return await self._transport.request(method, path, **how)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._transport.close()
-
-    def _check(self) -> None:
-        if not self._elector.holds():
-            raise NotLeading

@@ -22,7 +22,8 @@ from policyengine.kube.demand_memory import history_store
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
-from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+from policyengine.kube.leader import LeaderElector, new_identity
+from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.record_writer import RecordingUnusable, RecordWriter
 from policyengine.kube.scheduler_pages import OFF, announced

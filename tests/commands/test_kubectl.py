@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,6 +21,7 @@ from policyengine.commands.kubectl_tables import age
 from policyengine.kube.config.access import AccessDenied
 from tests.commands.process import ROOT, kubectl_policyengine, policyengine
 from tests.e2e.cluster import process
+from tests.waiting import asked_until
 
 POLICY = """policy "teams" {
   scheduler "teams"
@@ -83,13 +83,12 @@ def table(text: str, first: str) -> list[list[str]]:
 
 
 def until(kubeconfig: Path, command: str, told: str) -> str:
-    for _ in range(300):
+    def ask() -> str:
         ended = kubectl_policyengine(command, "--kubeconfig", kubeconfig)
         assert ended.code == 0, ended.err
-        if told in ended.out:
-            return ended.out
-        time.sleep(0.2)
-    raise AssertionError(ended.out)
+        return ended.out
+
+    return asked_until(lambda said: told in said, ask)
 
 
 def test_status_tells_what_serves_and_what_was_refused_and_where(kubeconfig: Path) -> None:

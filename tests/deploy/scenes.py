@@ -15,7 +15,8 @@ from typing import Any
 from policyengine.commands.policies import load_profiles
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
+from policyengine.kube.leader import LeaderElector, LeadershipLost
+from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.stores import ConfigMapStore
 from policyengine.plugins.registry import default_profile

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from policyengine.simulator.sandbox import write_kubeconfig
 from tests.commands.process import Ended, kubectl_policyengine
 from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.cluster import Kubectl, scheduler, served
+from tests.waiting import asked_until
 
 POD = "policyengine-7d9f"
 
@@ -46,12 +46,7 @@ class Installed:
 
     def until(self, told: str, *arguments: str) -> Ended:
         """Ask until that is told: what RBAC allows it takes a moment to know."""
-        for _ in range(200):
-            ended = self.ask(*arguments)
-            if told in ended.out + ended.err:
-                return ended
-            time.sleep(0.2)
-        raise AssertionError(ended)
+        return asked_until(lambda ended: told in ended.out + ended.err, lambda: self.ask(*arguments))
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.commands.process import ROOT
 from tests.e2e.account import ADMIN
 from tests.e2e.cluster import POLICIES, process
 from tests.e2e.installed import installation
+from tests.waiting import asked_until
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXPLAIN = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
@@ -51,11 +51,7 @@ class Shell:
 
     def until(self, command: str, told: str) -> str:
         """What it printed once that is among it."""
-        for _ in range(100):
-            if told in (said := self(command)):
-                return said
-            time.sleep(0.2)
-        raise AssertionError(said)
+        return asked_until(lambda said: told in said, lambda: self(command))
 
 
 @pytest.fixture(scope="module", params=["embedded", "envtest", "installed"])

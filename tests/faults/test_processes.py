@@ -6,7 +6,8 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
-from policyengine.kube.leader import LeaderElector, LeadersTransport
+from policyengine.kube.leader import LeaderElector
+from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.runner import Runner
 from policyengine.scheduler.messages import CacheSynced
 from policyengine.simulator.api_server import statuses
@@ -129,7 +130,7 @@ def asking_at_the_decision_only(patch: Any) -> None:
 @fault(
     22,
     "I5",
-    defence="the lease is asked for once more when nothing but the sending is left (`kube/leader.py`)",
+    defence="the lease is asked for once more when nothing but the sending is left (`kube/leaders_transport.py`)",
     taken_out="it is asked for at the decision only",
     without=asking_at_the_decision_only,
     elects=True,

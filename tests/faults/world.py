@@ -19,7 +19,8 @@ from typing import Any
 from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
+from policyengine.kube.leader import LeaderElector, LeadershipLost
+from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler

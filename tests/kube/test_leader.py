@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport, LeaseSettings, NotLeading
+from policyengine.kube.leader import LeaderElector, LeadershipLost, LeaseSettings
+from policyengine.kube.leaders_transport import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import statuses

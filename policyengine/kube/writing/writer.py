@@ -21,7 +21,7 @@ from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import STRATEGIC_MERGE_PATCH, ApiError, Client, ConnectionFailed
-from policyengine.kube.leader import NotLeading
+from policyengine.kube.leaders_transport import NotLeading
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
