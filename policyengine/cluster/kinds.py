@@ -40,6 +40,8 @@ from policyengine.cluster.workload_objects import (
 )
 
 T = TypeVar("T", bound=Wire)
+GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+"""By which a pod names its PodGroup of scheduler-plugins: a label, or else an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Kind(Generic[T]):
     holds_decisions: bool = False
     """Whether a scheduler's decisions stand in it: a new leader catches up with it before it decides."""
     field_selector: str = ""
+    label_selector: str = ""
     page: int = 500
     """Objects of one page of a list; client-go's pager asks for so many. An object may have 1.5 MiB."""
     is_optional: bool = False
@@ -123,6 +126,9 @@ FINISHED_PODS = Kind(
 )
 """The pods that `PODS` leaves out: watched only where a policy reads `node.finished`. A finished pod that is deleted
 is no news."""
+FINISHED_MEMBERS = replace(FINISHED_PODS, kind="FinishedMember", label_selector=GROUP_LABEL)
+"""Of these the pods of scheduler-plugins' PodGroups, whose status counts them."""
+POD_KINDS = frozenset({PODS.kind, FINISHED_PODS.kind, FINISHED_MEMBERS.kind})
 NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE, is_namespaced=False)
 SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
 CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False, page=20)
@@ -204,7 +210,7 @@ _GROUPS: tuple[Kind[Any], ...] = (
 )
 BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUPS)}
 """The kinds that plugins may read, besides nodes and pods."""
-WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, FINISHED_PODS.kind: FINISHED_PODS}
+WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, **{kind.kind: kind for kind in (FINISHED_PODS, FINISHED_MEMBERS)}}
 """The kinds that are watched once a policy reads them."""
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}

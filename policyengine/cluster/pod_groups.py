@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 
@@ -16,8 +17,6 @@ POD_GROUP, NATIVE = "PodGroup", "NativePodGroup"
 KINDS = (POD_GROUP, NATIVE)
 """The kinds as the view files them: `scheduling.x-k8s.io/v1alpha1` and `scheduling.k8s.io/v1alpha2`; the API calls
 both PodGroup."""
-LABEL = "scheduling.x-k8s.io/pod-group"
-"""A label, or else an annotation."""
 _NOBODY: Mapping[str, PodInfo] = {}
 
 
@@ -27,7 +26,7 @@ def named_by(pod: PodInfo) -> tuple[str, str] | None:
     native = pod.shape.spec.scheduling_group
     if native is not None and native.pod_group_name:
         return NATIVE, f"{pod.namespace}/{native.pod_group_name}"
-    name = pod.labels.get(LABEL) or pod.annotations.get(LABEL)
+    name = pod.labels.get(GROUP_LABEL) or pod.annotations.get(GROUP_LABEL)
     return (POD_GROUP, f"{pod.namespace}/{name}") if name else None
 
 

@@ -134,6 +134,8 @@ class PodGroupStatus(Wire, frozen=True):
     phase: str = ""
     scheduled: Int64 = 0
     running: Int64 = 0
+    succeeded: Int64 = 0
+    failed: Int64 = 0
 
 
 class PodGroup(Wire, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from policyengine.cluster import pod_groups
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS
+from policyengine.cluster.kinds import BY_KIND, GROUP_LABEL, NODES, PODS
 from policyengine.cluster.pod_objects import Affinity, Pod
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.framework.profile import Profile
@@ -49,7 +49,7 @@ def _referred_to(pod: Pod) -> set[str]:
         found.update(_TOGETHER[CLAIMS])
     if pod.spec.resource_claims:
         found.update(_TOGETHER["ResourceClaim"])
-    if pod_groups.LABEL in pod.metadata.labels:
+    if GROUP_LABEL in pod.metadata.labels:
         found.add(pod_groups.POD_GROUP)
     if pod.spec.scheduling_group is not None:
         found.add(pod_groups.NATIVE)

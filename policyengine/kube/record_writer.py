@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import WATCHED
+from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import Runner
@@ -150,7 +150,7 @@ async def watch_cluster(
     client: Client, clock: Clock, random: Random, writer: RecordWriter, stop: asyncio.Event
 ) -> None:
     """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched."""
-    reads_everything = Profile("watched", "", "", kinds=tuple(WATCHED))
+    reads_everything = Profile("watched", "", "", kinds=(*BY_KIND, FINISHED_PODS.kind))
     runner = Runner(writer.watched(), client, clock, random, profiles=[reads_everything])
     async with writer.running():
         await runner.run(stop)

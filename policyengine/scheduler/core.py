@@ -82,6 +82,9 @@ class PodGroupWrites:
     refused: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Key of a group of Kubernetes' own -> reason and message of what its pods were refused with last."""
 
+    ended: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Key of a group of scheduler-plugins -> UID -> phase of the pods that have finished, until the group has."""
+
     def note(self, pod: PodInfo) -> str | None:
         """The pod was tried: the key of its group, where that is Kubernetes' own."""
         if not isinstance(pod.group, NativePodGroup):
@@ -99,8 +102,7 @@ class PodGroupWrites:
     def forget(self, kind: str, key: str) -> None:
         """The group is gone."""
         self.asked.pop((kind, key), None)
-        if kind == NATIVE:
-            self.refused.pop(key, None)
+        (self.refused if kind == NATIVE else self.ended).pop(key, None)
 
 
 def group_message(reason: str, message: str, waits: bool) -> str:

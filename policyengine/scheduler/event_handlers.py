@@ -95,6 +95,7 @@ def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     change = core.view.add_or_update_pod(message.pod, is_anew)
     if change.new is not None and change.new is not change.old:
         _mind_nomination(core, change.old, change.new)
+    pod_group_status.note_phase(core, message.pod)
     _apply(core, change)
     decision = core.bindings.get(message.pod.metadata.uid)
     if decision is not None:

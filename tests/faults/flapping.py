@@ -1,7 +1,7 @@
 """Worlds in which nodes flap between ready and not, their taints follow late, and the leader is stopped under load.
 
 No event is kept back for good, and the world is over long before the periodic flush: every pod that fits is bound by
-then. Where one is not, a wake-up was lost. So that no later event makes up for a lost one, half of the pods can stand
+then. Where one is not, a wake-up was lost. So that no later event makes up for a lost one, most pods can stand
 on one node only, and each node's last taint goes in the midst of everything, at a time of its own.
 """
 
@@ -74,8 +74,8 @@ class Flapping:
         for _ in range(self.random.choice((1, 2, 4))):
             self.made += 1
             self.names.append(f"p{self.made}")
-            only = {"kubernetes.io/hostname": f"n{self.random.randrange(COUNT)}"} if self.random.random() < 0.5 else {}
-            await self.world.pod(self.names[-1], self.random.choice(("10m", "250m", "500m")), nodeSelector=only)
+            only = {"kubernetes.io/hostname": f"n{self.random.randrange(COUNT)}"} if self.random.random() < 0.8 else {}
+            await self.world.pod(self.names[-1], self.random.choice(("10m", "10m", "250m")), nodeSelector=only)
 
     async def fewer(self) -> None:
         for name in self.random.sample(self.names, min(len(self.names), self.random.choice((1, 3)))):

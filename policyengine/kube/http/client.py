@@ -341,7 +341,7 @@ def object_of(body: bytes) -> dict[str, Any]:
 
 
 def _selectors(resource: Kind[Any], label_selector: str) -> dict[str, str]:
-    selectors = {"labelSelector": label_selector, "fieldSelector": resource.field_selector}
+    selectors = {"labelSelector": label_selector or resource.label_selector, "fieldSelector": resource.field_selector}
     return {name: text for name, text in selectors.items() if text}
 
 

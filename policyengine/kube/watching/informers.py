@@ -18,7 +18,18 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import FINISHED_PODS, NAMESPACES, NODES, PODS, SERVICES, WATCHED, Kind
+from policyengine.cluster.kinds import (
+    FINISHED_MEMBERS,
+    FINISHED_PODS,
+    NAMESPACES,
+    NODES,
+    POD_KINDS,
+    PODS,
+    SERVICES,
+    WATCHED,
+    Kind,
+)
+from policyengine.cluster.pod_groups import POD_GROUP
 from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
@@ -117,7 +128,7 @@ class Informers:
         self._clock = clock
         self._random = random
         self._messages = messages
-        kinds = set[str]().union(*map(kinds_read, profiles))
+        kinds = set[str]().union(*map(_followed, profiles))
         resources = dict.fromkeys([*ALWAYS, *(WATCHED[kind] for kind in sorted(kinds))])
         self._by_kind = {resource.kind: self._reflector(resource) for resource in resources}
         self._admitted: dict[tuple[str, bool], PolicyMessage] = {}
@@ -209,12 +220,18 @@ class Informers:
 
 def _kinds_of(message: PolicyMessage) -> set[str]:
     """The kinds that have to be known before the core is told."""
-    return kinds_read(message.profile) if isinstance(message, ProfileReplaced | CandidateLoaded) else set()
+    return _followed(message.profile) if isinstance(message, ProfileReplaced | CandidateLoaded) else set()
+
+
+def _followed(profile: Profile) -> set[str]:
+    """What is watched for a profile: what it reads, and what the status of its PodGroups counts."""
+    found = kinds_read(profile)
+    return found | {FINISHED_MEMBERS.kind} if POD_GROUP in found else found
 
 
 def _message(kind: str, change: Change[Any]) -> Message:
     if isinstance(change, Observed):
-        if kind in (PODS.kind, FINISHED_PODS.kind):
+        if kind in POD_KINDS:
             return PodObserved(change.object, change.anew)
         if kind == NODES.kind:
             return NodeObserved(change.object, change.anew)
@@ -223,4 +240,5 @@ def _message(kind: str, change: Change[Any]) -> Message:
         return PodDeleted(change.namespace, change.name, change.uid)
     if kind == NODES.kind:
         return NodeDeleted(change.name)
+    kind = FINISHED_PODS.kind if kind in POD_KINDS else kind
     return ObjectDeleted(kind, change.namespace, change.name)

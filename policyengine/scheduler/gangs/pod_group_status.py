@@ -2,24 +2,31 @@
 
 | phase | when |
 |---|---|
+| `Finished` | `minMember` have succeeded |
+| `Failed` | one has failed, and with those that run or have succeeded they are `minMember` |
 | `Pending` | fewer than `minMember` pods exist |
-| `Scheduling` | enough exist, and not enough are bound |
+| `Running` | `minMember` run, or have succeeded |
 | `Scheduled` | `minMember` are bound |
-| `Running` | `minMember` run |
+| `Scheduling` | enough exist, and not enough are bound |
 
-`scheduled` counts the bound pods, `running` those in phase Running. Finished pods are not followed, so a group whose
-pods are all gone keeps its last status. Of Kubernetes' own groups it is a condition (`pod_group_condition`). The patch
-names the version it was made for: where it is refused, or lost, the next change of the group has it made again.
+The first that holds is written; Finished and Failed stay, whatever becomes of the pods (podgroup_controller.go,
+scheduler-plugins v0.31). `scheduled` counts the pods with a node, finished ones too, `running`, `succeeded` and
+`failed` those in that phase. A group whose pods are all deleted keeps its last status.
+
+Of Kubernetes' own groups it is a condition (`pod_group_condition`). The patch names the version it was made for: where
+it is refused, or lost, the next change of the group has it made again.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 
-from policyengine.cluster.pod_groups import named_by
+from policyengine.cluster.kinds import GROUP_LABEL
+from policyengine.cluster.pod_groups import POD_GROUP, named_by
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import NativePodGroup, NativePodGroupStatus, PodGroup, PodGroupStatus
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.actions import PatchObject
@@ -28,6 +35,8 @@ from policyengine.scheduler.gangs import pod_group_condition
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""
+_FINISHED, _FAILED = "Finished", "Failed"
+_LAST: Final = (_FINISHED, _FAILED)
 
 
 def note(core: Core, kind: str, key: str) -> None:
@@ -40,6 +49,22 @@ def note_pod(core: Core, pod: PodInfo) -> None:
     named = named_by(pod)
     if named is not None:
         note(core, *named)
+
+
+def note_phase(core: Core, pod: Pod) -> None:
+    """A pod was seen: its group counts it where it has finished, and not where an older copy has it run again."""
+    name = pod.metadata.labels.get(GROUP_LABEL)
+    if not name or core.profiles.get(pod.spec.scheduler_name) is None:
+        return
+    key, uid, phase = f"{pod.metadata.namespace}/{name}", pod.metadata.uid, pod.status.phase
+    ended = core.pod_groups.ended
+    if phase in ("Succeeded", "Failed"):
+        if core.is_synced and key not in core.view.objects_of(POD_GROUP):
+            return
+        ended.setdefault(key, {})[uid] = phase
+    elif ended.get(key, {}).pop(uid, None) is None:
+        return
+    note(core, POD_GROUP, key)
 
 
 def write(core: Core) -> None:
@@ -64,17 +89,21 @@ def _patch(core: Core, kind: str, key: str) -> PatchObject | None:
         return None
     known = core.view.pod_groups.pods_of(kind, key).values()
     pods = [pod for pod in known if (served := core.profile_of(pod)) is not None and served.is_served]
-    if not pods:
+    ended = list(core.pod_groups.ended.get(key, {}).values()) if kind == POD_GROUP else []
+    if not pods and not ended:
         return None
     metadata, version = group.metadata, group.metadata.resource_version
     of_version, written = asked.get((kind, key), ("", None))
     if of_version != version or written is None:
         written = group.status
     status: PodGroupStatus | NativePodGroupStatus
+    if isinstance(written, PodGroupStatus) and written.phase in _LAST:
+        core.pod_groups.ended.pop(key, None)
+        return None
     if isinstance(group, NativePodGroup):
         status = pod_group_condition.status(core, group, written, pods)
     else:
-        status = _status(group, pods)
+        status = _status(group, pods, ended)
     if status == written:
         return None
     asked[kind, key] = (version, status)
@@ -86,18 +115,24 @@ def _patch(core: Core, kind: str, key: str) -> PatchObject | None:
 def _fields(status: PodGroupStatus | NativePodGroupStatus) -> object:
     """As it is written: of scheduler-plugins' status the zeros too, which may have been other numbers."""
     if isinstance(status, PodGroupStatus):
-        return {"phase": status.phase, "scheduled": status.scheduled, "running": status.running}
+        return msgspec.structs.asdict(status)
     return msgspec.to_builtins(status)
 
 
-def _status(group: PodGroup, pods: list[PodInfo]) -> PodGroupStatus:
-    bound = sum(pod.state is PodState.BOUND for pod in pods)
-    running = sum(pod.phase == "Running" for pod in pods)
+def _status(group: PodGroup, pods: list[PodInfo], ended: list[str]) -> PodGroupStatus:
+    """`ended`: the phases of the pods that have finished."""
+    phases = [pod.phase for pod in pods] + ended
+    bound = sum(pod.state is PodState.BOUND for pod in pods) + len(ended)
+    running, succeeded, failed = (phases.count(one) for one in ("Running", "Succeeded", "Failed"))
     least = max(1, group.spec.min_member)
-    if len(pods) < least:
+    if succeeded >= least:
+        phase = _FINISHED
+    elif failed and failed + running + succeeded >= least:
+        phase = _FAILED
+    elif len(phases) < least:
         phase = "Pending"
-    elif running >= least:
+    elif running + succeeded >= least:
         phase = "Running"
     else:
         phase = "Scheduled" if bound >= least else "Scheduling"
-    return PodGroupStatus(phase, bound, running)
+    return PodGroupStatus(phase, bound, running, succeeded, failed)

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from policyengine.cluster.kinds import BY_KIND
+from policyengine.cluster.kinds import BY_KIND, GROUP_LABEL
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
+from policyengine.scheduler.messages import Message, PodObserved, ProfileRemoved, ProfileReplaced
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
@@ -31,15 +32,19 @@ class World:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
         self._messages = MessageQueue(limit=1000)
-        client = Client(MemoryTransport(self.api))
-        self.following = Informers(
-            client, self.clock, random.Random(1), self._messages, profiles, ServerHistory(client, self.clock)
-        )
+        self.client = Client(MemoryTransport(self.api))
+        history = ServerHistory(self.client, self.clock)
+        self.following = Informers(self.client, self.clock, random.Random(1), self._messages, profiles, history)
 
     @property
     def passed(self) -> list[Message]:
         """The policies that the core was told of."""
         return [one for one in self._messages.waiting if isinstance(one, ProfileReplaced | ProfileRemoved)]
+
+    @property
+    def seen(self) -> list[Pod]:
+        """The pods that the core was told of."""
+        return [one.pod for one in self._messages.waiting if isinstance(one, PodObserved)]
 
     @property
     def kinds(self) -> set[str]:
@@ -66,6 +71,24 @@ def test_nothing_is_followed_that_nobody_reads() -> None:
 def test_finished_pods_are_followed_where_a_policy_reads_them(read: str) -> None:
     profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {read}.size() == 0 }} }}')
     assert kinds_read(profile) == {"FinishedPod"}
+
+
+def test_finished_pods_of_groups_are_followed_where_a_policy_reads_pod_groups() -> None:
+    async def work() -> None:
+        world = World(compile_policy('policy "t" { base none filter "f" { require has(podGroup.name) } }'))
+        assert world.kinds == {resource.kind for resource in ALWAYS} | {"PodGroup", "NativePodGroup", "FinishedMember"}
+        pods, container = "/api/v1/namespaces/default/pods", {"name": "c", "image": "i"}
+        for name, group, phase in (("alone", "", "Succeeded"), ("runs", "g", "Running"), ("done", "g", "Succeeded")):
+            labels = {GROUP_LABEL: group} if group else {}
+            made = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
+            await world.client.call("POST", pods, {"kind": "Pod", "apiVersion": "v1", **made})
+            await world.client.call("PATCH", f"{pods}/{name}/status", {"status": {"phase": phase}})
+        task = asyncio.ensure_future(world.following.run())
+        await world.following.wait_for_sync()
+        assert [pod.metadata.name for pod in world.seen if pod.status.phase == "Succeeded"] == ["done"]
+        task.cancel()
+
+    run(work())
 
 
 def test_a_policy_that_reads_nothing_new_is_passed_on_at_once() -> None:
