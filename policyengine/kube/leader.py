@@ -51,6 +51,8 @@ PAGES = "policyengine.io/pages"
 """The annotation that says where the leader's pages are; its forms are those of `kube.scheduler_pages`."""
 
 
+_MOST_TRANSITIONS = 2**31 - 1
+"""A Lease's numbers are int32: the server refuses one more, and with it the lease."""
 _TERM = ("holderIdentity", "acquireTime", "leaseTransitions")
 
 
@@ -252,7 +254,7 @@ class LeaderElector:
             return False
         acquired, transitions = spec.get("acquireTime") or now, _count(spec.get("leaseTransitions"))
         if not is_ours:
-            acquired, transitions = now, transitions + 1 if spec else 0
+            acquired, transitions = now, min(transitions + 1, _MOST_TRANSITIONS) if spec else 0
         displaced = spec if not is_ours and not self._leads else self._displaced
         self._asked_for = self._spec(acquired, transitions, now)
         try:

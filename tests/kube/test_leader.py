@@ -264,6 +264,17 @@ async def test_a_strangers_lease_is_waited_for_and_taken_when_it_does_not_change
 
 
 @scene
+async def test_a_lease_whose_transitions_can_be_counted_no_further_is_taken_all_the_same(world: World) -> None:
+    most = 2**31 - 1
+    lease = await world.hold("stranger")
+    lease["spec"]["leaseTransitions"] = most
+    await world.call("PUT", f"{LEASES}/policyengine", lease)
+    replica = world.start("a")
+    await asyncio.wait_for(replica.elector.elected.wait(), 30)
+    assert (await world.lease())["leaseTransitions"] == most
+
+
+@scene
 async def test_a_lease_taken_away_by_hand_ends_the_leader(world: World) -> None:
     first = world.start("first")
     await asyncio.sleep(3)
