@@ -231,12 +231,13 @@ def is_newer(new: ObjectMeta, old: ObjectMeta) -> bool:
 def version_is_newer(new: str, old: str) -> bool:
     """Whether version `new` replaces `old`. A missing version is always taken.
 
-    Versions that are not both numbers say nothing, except that equal ones are equal (KEP-5504).
+    Versions that are not both numbers say nothing, except that equal ones are equal. Numbers, of any length, begin with
+    no zero (KEP-5504).
     """
     if not new or not old:
         return True
     if new == old:
         return False
     if new.isdecimal() and old.isdecimal():
-        return int(new) > int(old)
+        return (len(new), new) > (len(old), old)
     return True

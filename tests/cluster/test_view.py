@@ -1,6 +1,7 @@
 import pytest
 
 from policyengine.cluster.consistency import validate_view
+from policyengine.cluster.object_store import version_is_newer
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
@@ -90,6 +91,22 @@ def test_repeated_and_older_events_change_nothing(view):
     assert (dump_view(view), view.generation) == (before, generation)
     assert view.add_or_update_node(make_node("a").version(1).label("old", "news").build()) == []
     assert "old" not in view.nodes.objects[0].metadata.labels
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "is_newer"),
+    [
+        ("10", "9", True),
+        ("9", "10", False),
+        ("7", "7", False),
+        ("9" * 5_000, "1", True),
+        ("1", "9" * 5_000, False),
+        ("latest", "9", True),
+        ("", "9", True),
+    ],
+)
+def test_which_version_replaces_which(new: str, old: str, is_newer: bool) -> None:
+    assert version_is_newer(new, old) == is_newer
 
 
 def test_versions_compare_as_numbers(view):

@@ -250,9 +250,13 @@ class Store(Generic[T]):
         return Deleted(namespace, name, uid)
 
 
+_MOST_DIGITS = 39
+
+
 def number(version: str) -> int:
-    """A resourceVersion as a number, which KEP-5504 lets clients compare; 0 for one that is none."""
-    return int(version) if version.isdecimal() else 0
+    """A resourceVersion as a number, which KEP-5504 lets clients compare; 0 for one that is none, or is longer than the
+    128 bits it may have."""
+    return int(version) if version.isdecimal() and len(version) <= _MOST_DIGITS else 0
 
 
 def identity(raw: bytes | msgspec.Raw) -> Meta:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import REWIND_AFTER
+from policyengine.kube.watching.store import number
 from tests.kube.scripted_server import (
     Answer,
     Asked,
@@ -149,3 +151,11 @@ def test_whatever_faults_come_the_store_equals_the_server_once_quiet(data: st.Da
     follower = Follower(ScriptedServer(handler=answer))
     run(follower.follow(1500))
     assert follower.store == {name: item["data"]["v"] for name, item in truth.items()}
+
+
+@pytest.mark.parametrize(
+    ("version", "counts_as"),
+    [("17", 17), ("9" * 39, int("9" * 39)), ("9" * 5_000, 0), ("latest", 0), ("", 0), ("-5", 0), ("1.5", 0)],
+)
+def test_what_a_version_counts_as(version: str, counts_as: int) -> None:
+    assert number(version) == counts_as
