@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from policyengine.language.attribute import Attribute
-from policyengine.language.schema import OBJECTS, ROOTS, SMALL_OBJECTS
+from policyengine.language.schema import OBJECTS, ROOTS
+from policyengine.language.small_objects import SMALL_OBJECTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
 BEGIN = "<!-- made from the schema by `python -m tests.docs.schema_tables` -->\n"

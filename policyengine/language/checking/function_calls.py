@@ -20,7 +20,8 @@ from policyengine.language.checking.definitions import MOST_CALLED, MOST_CALLS, 
 from policyengine.language.checking.param_checks import check_type
 from policyengine.language.checking.report import Report, error_at
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
-from policyengine.language.schema import CLUSTER_POD, CONTAINER, NODE, POD
+from policyengine.language.schema import CLUSTER_POD, NODE, POD
+from policyengine.language.small_objects import CONTAINER
 from policyengine.language.syntax import Span
 from policyengine.language.types import Shape, Type, holds_object
 from policyengine.language.values import with_article
