@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -39,11 +40,16 @@ def show(plan: Plan, console: Console | None = None) -> None:
 
 def written(plan: Plan) -> str:
     """The same as Markdown."""
-    lines = ["### policyengine plan", "", *(f"{escaped(line)}  " for line in head(plan))]
+    lines = ["### policyengine plan", "", *(f"{_markdown(line)}  " for line in head(plan))]
     for title, headers, rows in tables(plan):
         lines += ["", f"**{title}**", "", f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
-        lines += [f"| {' | '.join(escaped(cell).replace('|', '&#124;') for cell in row)} |" for row in rows]
+        lines += [f"| {' | '.join(map(_markdown, row))} |" for row in rows]
     return "\n".join(lines)
+
+
+def _markdown(text: str) -> str:
+    """A name makes no column, link, picture, element or comment of its own."""
+    return escape(escaped(text), quote=False).replace("|", "&#124;").replace("[", "&#91;")
 
 
 def head(plan: Plan) -> Iterator[str]:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from policyengine.commands.main import cli
 from policyengine.commands.plan_page import page
+from policyengine.commands.plan_text import written
 from policyengine.plan.comparison import Plan, compared
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger
@@ -109,6 +110,13 @@ def test_every_name_is_text(plan: Plan) -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert '<script>alert("&1")</script>\\u202e\\x1b[2J' in Read(text).texts
+
+
+def test_in_markdown_a_name_is_text_too(plan: Plan) -> None:
+    hostile = replace(plan, about="a | b <!-- [c](http://d) \n", notes=["<img src=x>"])
+    text = written(hostile)
+    assert "a &#124; b &lt;!-- &#91;c](http://d) \\n  " in text.splitlines()
+    assert "note: &lt;img src=x&gt;  " in text.splitlines()
 
 
 @pytest.mark.parametrize(
