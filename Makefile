@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup system demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
-        record fuzz soak attacks release lock format clean
+        record fuzz soak attacks ray release lock format clean
 
 setup: $(STAMP)
 
@@ -123,6 +123,10 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 ATTACKED ?= 300
 attacks: setup  # ATTACKED seconds of each attack on processes of ours, on a machine that does nothing else; docs/reliability.md
 	$(BIN)/python -m tests.attacks $(ATTACKED)
+
+ray: setup      # the same values found on a local Ray, one of whose workers is killed; on a machine that does nothing else
+	$(BIN)/pip install -q ray
+	$(BIN)/pytest -q tests/tuning/test_session.py -k ray
 
 SECONDS ?= 120
 GUIDED  ?= front-end webhook extender endpoints kubeconfig configuration scenario suite dump manifest scheduling-policy convert

@@ -42,6 +42,7 @@ COMMANDS = {
     "sandbox": "An API server, nodes and the scheduler in one process.",
     "simulate": "Play a scenario on virtual time: who is placed where, and when.",
     "test": "Run the tests of policies, with coverage and mutation.",
+    "tune": "Find values and weights that do better on recorded days.",
     "webhook": "Refuses broken policies at kubectl apply, as an admission webhook.",
 }
 """Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`; where

@@ -1,76 +1,42 @@
-"""A plan as one HTML page, which loads nothing and needs no script; in light and dark, on paper and on a telephone."""
+"""A plan as one HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Final
 
+from policyengine.commands.html_page import document, table, text_of
 from policyengine.commands.plan_picture import pictures
 from policyengine.commands.plan_text import head, tables
-from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
     from policyengine.plan.comparison import Plan
 
 ROWS: Final = 100
 """Pods of one kind that are shown; behind a click where they are more than a few."""
-FEW: Final = 12
 HEADLINE: Final = ("waiting", "wait p99", "evictions", "utilisation cpu", "fragmentation cpu")
 """Figures that are shown large."""
-_STYLE: Final = """\
-:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0; --paper: #ffffff; --card: #f6f8fa;
-  --old: #b35900; --new: #0a5cad; --good: #17692e; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #a3adb8; --line: #3d444d; --paper: #0d1117;
-  --card: #161b22; --old: #f0a04b; --new: #6cb6ff; --good: #56d364; --bad: #ff8f87; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1120px; padding: 16px; background: var(--paper); color: var(--ink);
-  font: 15px/1.45 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 22px; margin: 8px 0; } h2 { font-size: 16px; margin: 28px 0 8px; } p { margin: 4px 0; }
-.key::before { content: ""; display: inline-block; width: 26px; margin-right: 8px; vertical-align: middle;
-  border-top: 3px solid var(--new); } .key.of-old::before { border-top: 3px dashed var(--old); }
-.note { color: var(--soft); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px; margin: 20px 0; }
-.tile, figure { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px; margin: 0; }
-.tile b { display: block; font-size: 20px; font-weight: 600; } .tile span { color: var(--soft); }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 12px; }
-figcaption { font-weight: 600; margin-bottom: 4px; } svg { display: block; width: 100%; height: auto; }
-svg text { font-size: 13px; fill: var(--soft); } .end { text-anchor: end; } .middle { text-anchor: middle; }
-.grid { stroke: var(--line); } .axis { stroke: var(--soft); }
-polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
-polyline.old { stroke: var(--old); stroke-dasharray: 6 4; } polyline.new { stroke: var(--new); }
-.table { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 4px 18px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { color: var(--soft); font-weight: 600; } td { overflow-wrap: normal; }
-.better { color: var(--good); } .worse { color: var(--bad); font-weight: 600; } summary { cursor: pointer; }
-@media print { .tile, figure, tr { break-inside: avoid; } }"""
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(plan: Plan) -> str:
     """The whole document. Every name in it is escaped."""
-    return "\n".join(_lines(plan)) + "\n"
+    return document(f"plan: {plan.new}", _lines(plan))
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    yield "<!doctype html>"
-    yield '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    yield f"<title>plan: {_text(plan.new)}</title><style>{_STYLE}</style></head><body><main>"
     yield "<h1>What another policy would do</h1>"
-    yield f'<p class="key of-old">old: {_text(plan.old)}</p><p class="key">new: {_text(plan.new)}</p>'
-    yield from (f'<p class="note">{_text(line)}</p>' for line in list(head(plan))[2:])
+    yield f'<p class="key of-old">old: {text_of(plan.old)}</p><p class="key">new: {text_of(plan.new)}</p>'
+    yield from (f'<p class="note">{text_of(line)}</p>' for line in list(head(plan))[2:])
     shown = list(tables(plan, ROWS))
     yield from _tiles(next(rows for title, _, rows in shown if title == "Figures"))
     if plan.runs is not None:
         yield '<div class="pictures">'
         yield from (
-            f"<figure><figcaption>{_text(title)}</figcaption>{svg}</figure>" for title, svg in pictures(*plan.runs)
+            f"<figure><figcaption>{text_of(title)}</figcaption>{svg}</figure>" for title, svg in pictures(*plan.runs)
         )
         yield "</div>"
     for title, headers, rows in shown:
-        yield from _table(title, headers, rows)
-    yield "</main></body></html>"
+        yield from table(title, headers, rows)
 
 
 def _tiles(figures: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -78,26 +44,6 @@ def _tiles(figures: Sequence[Sequence[str]]) -> Iterator[str]:
     yield '<div class="tiles">'
     for name, old, new, verdict in figures:
         if name in HEADLINE:
-            told = _text(new) if old == new else f"{_text(old)} → {_text(new)}"
-            yield f'<div class="tile"><span>{_text(name)}</span><b class="{verdict}">{told}</b>{_text(verdict)}</div>'
+            told = text_of(new) if old == new else f"{text_of(old)} → {text_of(new)}"
+            yield f'<div class="tile"><span>{text_of(name)}</span><b class="{verdict}">{told}</b>{verdict}</div>'
     yield "</div>"
-
-
-def _table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    is_long = len(rows) > FEW and title != "Figures"
-    yield f"<h2>{_text(title)}</h2>"
-    yield f"<details><summary>{len(rows)} rows</summary>" if is_long else ""
-    heads = "".join(f"<th>{_text(one)}</th>" for one in headers)
-    yield f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>'
-    yield from (f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    yield "</tbody></table></div>"
-    yield "</details>" if is_long else ""
-
-
-def _cell(text: str) -> str:
-    kind = f' class="{text}"' if text in ("better", "worse") else ""
-    return f"<td{kind}>{_text(text)}</td>"
-
-
-def _text(text: str) -> str:
-    return escape(escaped(text))

@@ -45,13 +45,13 @@ def _queue(runs: Sequence[Rerun]) -> str:
     ticks = round_ticks(max(sample.pending for run in runs for sample in run.ledger.samples) if _seen(runs) else 1)
     most = float(ticks[-1])
     lines = [_over_time(run, lambda sample: sample.pending / most) for run in runs]
-    return _plot(lines, _hours(runs), [(value / most, f"{value:,}") for value in ticks])
+    return plot(_both(lines), _hours(runs), [(value / most, f"{value:,}") for value in ticks])
 
 
 def _use(runs: Sequence[Rerun], name: str) -> str:
     most = max(1.0, *(sample.share(name) for run in runs for sample in run.ledger.samples))
     lines = [_over_time(run, lambda sample: sample.share(name) / most) for run in runs]
-    return _plot(lines, _hours(runs), _percents(most))
+    return plot(_both(lines), _hours(runs), _percents(most))
 
 
 def _seen(runs: Sequence[Rerun]) -> bool:
@@ -87,7 +87,7 @@ def _waits(runs: Sequence[Rerun]) -> str:
             points += [(x, before), (x, (number + 1) / count)]
         lines.append([*points, (1.0, points[-1][1])])
     marks = [one for one in (1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000) if one <= longest]
-    return _plot(lines, [(log10(one) / span, clock(one)) for one in marks], _percents(1.0))
+    return plot(_both(lines), [(log10(one) / span, clock(one)) for one in marks], _percents(1.0))
 
 
 def _nodes(runs: Sequence[Rerun], name: str) -> str:
@@ -107,7 +107,7 @@ def _nodes(runs: Sequence[Rerun], name: str) -> str:
         for each in shares
     ]
     ticks = [(value / count, f"{value:,}") for value in round_ticks(count) if value <= count]
-    return _plot(lines, ticks, _percents(most))
+    return plot(_both(lines), ticks, _percents(most))
 
 
 def _down(value: float) -> float:
@@ -118,7 +118,12 @@ def _percents(most: float) -> list[Tick]:
     return [(value / most, f"{value:.0%}") for value in (0.0, 0.5, 1.0)]
 
 
-def _plot(lines: Sequence[Sequence[Point]], across: Iterable[Tick], up: Iterable[Tick]) -> str:
+def _both(lines: Sequence[Sequence[Point]]) -> list[tuple[str, Sequence[Point]]]:
+    return list(zip(("old", "new"), lines, strict=True))
+
+
+def plot(lines: Sequence[tuple[str, Sequence[Point]]], across: Iterable[Tick], up: Iterable[Tick]) -> str:
+    """Lines with their classes, or points where the class is `dots`, in a frame with ticks."""
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">']
     for share, label in up:
         y = TOP + DEPTH * (1 - share)
@@ -131,7 +136,10 @@ def _plot(lines: Sequence[Sequence[Point]], across: Iterable[Tick], up: Iterable
         parts.append(f'<line class="axis" x1="{x:.1f}" y1="{TOP + DEPTH}" x2="{x:.1f}" y2="{TOP + DEPTH + 4}"/>')
         anchor = "end" if share > 0.95 else "middle"
         parts.append(f'<text class="{anchor}" x="{x:.1f}" y="{TOP + DEPTH + 20}">{escape(label)}</text>')
-    for kind, points in zip(("old", "new"), lines, strict=True):
-        drawn = " ".join(f"{LEFT + PLOT * x:.1f},{TOP + DEPTH * (1 - y):.1f}" for x, y in points)
-        parts.append(f'<polyline class="{kind}" points="{drawn}"/>')
+    for kind, points in lines:
+        places = [(f"{LEFT + PLOT * x:.1f}", f"{TOP + DEPTH * (1 - y):.1f}") for x, y in points]
+        if kind == "dots":
+            parts += (f'<circle cx="{x}" cy="{y}" r="3"/>' for x, y in places)
+        else:
+            parts.append(f'<polyline class="{kind}" points="{" ".join(map(",".join, places))}"/>')
     return "".join([*parts, "</svg>"])

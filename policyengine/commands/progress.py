@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Final
 
@@ -67,3 +67,28 @@ class _Line:
             self._is_over = True
             if self._shown is not None:
                 self._shown[0].stop()
+
+
+class Stages:
+    """One line after the other, for work of several stages."""
+
+    def __init__(self) -> None:
+        self._what = ""
+        self._line: ExitStack | None = None
+        self._told: Told = lambda share: None
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def told(self, what: str, share: float) -> None:
+        """Of a stage, how far it is; a name that is new begins the next one."""
+        if what != self._what:
+            self.__exit__()
+            self._what, self._line = what, ExitStack()
+            self._told = self._line.enter_context(progress(what))
+        self._told(share)
+
+    def __exit__(self, *_: object) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None

@@ -14,7 +14,7 @@ from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.types import Kind
 from policyengine.language.values import display
 
-_GRAINS = {
+GRAINS = {
     Kind.INT: 1,
     Kind.DOUBLE: 0,
     Kind.CPU: 10,
@@ -38,7 +38,7 @@ class PolicyTuning:
         """The numbers that have a range, in the order declared."""
         for param in self.policy.params:
             value, low, high = self.values[param.name], param.minimum, param.maximum
-            grain = _GRAINS.get(param.type.kind)
+            grain = GRAINS.get(param.type.kind)
             if grain is not None and _is_number(value) and _is_number(low) and _is_number(high):
                 yield RangedParam(param.name, value, low, high, grain)
 

@@ -18,7 +18,7 @@ from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger
 
 _PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
-_FIGURE: Final = re.compile(r"(?<![.\w])(?!old\b)[a-z]\w*(?:\.\w+|\[\"[^\"]*\"\])*")
+_FIGURE: Final = re.compile(r"(?<![.\w\"])(?!old\b)[a-z]\w*\b(?!\()(?:\.\w+|\[\"[^\"]*\"\])*")
 _OLD: Final = re.compile(r"(?<![.\w])old\b(?![.\[\w])")
 
 
@@ -28,16 +28,29 @@ class WrongCondition(ValueError):
 
 def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether the condition is true. Raises `WrongCondition`."""
-    text = _PERCENTILE.sub(r"\2.\1", condition)
-    text = "".join(_with_old(part) for part in re.split(r"(\|\||&&|[()])", text))
-    try:
-        found = evaluate(text, {**new, "old": dict(old)})
-    except EvaluationError as error:
-        known = ", ".join(sorted(new))
-        raise WrongCondition(f"`{condition}`: {error}; the figures are {known}, and `old.` before each") from None
+    found = value(condition, old, new)
     if not isinstance(found, bool):
         raise WrongCondition(f"`{condition}` is {found!r}, and not true or false")
     return found
+
+
+def value(expression: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> object:
+    """What the expression comes to. Raises `WrongCondition`."""
+    text = "".join(_with_old(part) for part in re.split(r"(\|\||&&|[()])", _plain(expression)))
+    try:
+        return evaluate(text, {**new, "old": dict(old)})
+    except EvaluationError as error:
+        known = ", ".join(sorted(new))
+        raise WrongCondition(f"`{expression}`: {error}; the figures are {known}, and `old.` before each") from None
+
+
+def figures_in(expression: str) -> list[str]:
+    """The figures of the new run that an expression names, as `wait.p99`."""
+    return [found[0] for found in _FIGURE.finditer(_plain(expression))]
+
+
+def _plain(expression: str) -> str:
+    return _PERCENTILE.sub(r"\2.\1", expression)
 
 
 def check(condition: str) -> None:

@@ -57,7 +57,7 @@ def rerun(
     Raises `ScenarioError` where the work has no end.
     """
     watching = Watching(memberships or Memberships((), profiles))
-    play = watching.play = _Past(history, profiles, watching)
+    play = watching.play = PastPlay(history, profiles, watching)
     length = max(history.end - history.start, 1e-9)
     while play.step():
         progress(min(1.0, play.at / length))
@@ -72,7 +72,7 @@ def finished(play: Play, watching: Watching, left_out: int = 0) -> Rerun:
     return Rerun(play.ledger, play.at, left_out, watching.members, zones, mean_room(play.ledger.samples, play.at))
 
 
-class _Past(Play):
+class PastPlay(Play):
     """A play whose agenda is a history."""
 
     def __init__(self, history: History, profiles: Sequence[Profile], watch: Watch) -> None:

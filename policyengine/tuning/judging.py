@@ -1,0 +1,109 @@
+"""One candidate on some workloads: what every process does for the search. Nothing here depends on where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from policyengine.tuning.objective import Objective, broken
+from policyengine.tuning.subject import Subject, Values
+from policyengine.tuning.workload import LOOKS, Stopped, Workload
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a study have in common."""
+
+    subject: Subject
+    workloads: Sequence[Workload]
+    objectives: Sequence[Objective]
+    constraints: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A candidate, and what it is played on."""
+
+    values: Values
+    workloads: Sequence[int]
+    """Places in the job's."""
+    old: Sequence[Figures] = ()
+    """Of these, the figures of the policy as it is; none where this is what is asked for."""
+    limits: Sequence[float] = ()
+    """After each look the objective's mean so far that a candidate has to reach to be played on; of one objective, and
+    only as far as there are such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a task."""
+
+    figures: list[Figures]
+    """Of each workload that was played to its end."""
+    values: list[list[float]]
+    """Of each of these, the objectives."""
+    broken: int
+    """How many constraints were not kept, over all workloads."""
+    steps: list[float]
+    """The first objective after each look: the mean over what was played so far."""
+    stopped: bool = False
+
+
+def judge(job: Job, task: Task) -> Judged:
+    """Play a candidate. Raises `NothingToTune`, `WrongObjective`, and as `Workload.play`."""
+    profile = job.subject.profile(task.values)
+    found = Judged([], [], 0, [])
+    broke = 0
+    for place, number in enumerate(task.workloads):
+        looks = _Looks(job, task, found, place)
+        try:
+            figures = job.workloads[number].play(profile, job.subject.plugins, looks)
+        except Stopped:
+            return Judged(found.figures, found.values, broke, found.steps, stopped=True)
+        found.figures.append(figures)
+        if task.old:
+            found.values.append([one.of(task.old[place], figures) for one in job.objectives])
+            broke += broken(job.constraints, task.old[place], figures)
+            looks.ended()
+            if looks.is_worse() and place + 1 < len(task.workloads):
+                return Judged(found.figures, found.values, broke, found.steps, stopped=True)
+    return Judged(found.figures, found.values, broke, found.steps)
+
+
+class _Looks:
+    """Looks at a play from time to time."""
+
+    def __init__(self, job: Job, task: Task, found: Judged, place: int) -> None:
+        self._job, self._task, self._found, self._place = job, task, found, place
+
+    def __call__(self, share: float, figures: Figures) -> bool:
+        if not self._task.old:
+            return True
+        objective = self._job.objectives[0]
+        here = objective.of(self._task.old[self._place], figures)
+        before = [values[0] for values in self._found.values]
+        self._fill(min(int(share * LOOKS), LOOKS - 1), fmean([*before, here]))
+        return not self.is_worse()
+
+    def ended(self) -> None:
+        """The workload was played to its end."""
+        self._fill(LOOKS, fmean(values[0] for values in self._found.values))
+
+    def _fill(self, looked: int, mean: float) -> None:
+        """What was not looked at, because nothing happened there, is as what was seen next."""
+        steps = self._found.steps
+        steps.extend([mean] * (self._place * LOOKS + looked - len(steps)))
+
+    def is_worse(self) -> bool:
+        """Whether a limit says that it is not worth while to play on."""
+        at = len(self._found.steps) - 1
+        if not 0 <= at < len(self._task.limits):
+            return False
+        return self._job.objectives[0].better(self._task.limits[at], self._found.steps[at])
+
+
+Judge = Callable[[Job, Task], Judged]
