@@ -14,6 +14,13 @@ from policyengine.commands.options import UnusableInput, cannot_write
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUFFIX = ".start"
+POINTS = {
+    "filter": "pods keep off nodes that run many already (`most`), and go where the fewest run",
+    "pre-enqueue": "pods stay out of the queue until an annotation says that they are ready",
+    "permit": "a pod that has a place is bound some seconds later",
+}
+"""Extension point -> what the plugin does that is made for it. That of `filter` scores as well."""
+_FILTER = "filter"
 MOST = 63
 """The length of a scheduler's name that is a label's value, too."""
 
@@ -51,9 +58,15 @@ def policy(name: str, into: Path) -> None:
 
 @new.command()
 @click.argument("name", callback=_name)
+@click.option(
+    "--point", type=click.Choice(tuple(POINTS)), default=_FILTER, show_default=True, help="Where it is asked."
+)
 @into
-def plugin(name: str, into: Path) -> None:
-    """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests."""
+def plugin(name: str, point: str, into: Path) -> None:
+    """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests.
+
+    One for `filter` scores, too.
+    """
     from policyengine.plugins.registry import IN_TREE
 
     if plugin_name(name) in IN_TREE:
@@ -61,8 +74,11 @@ def plugin(name: str, into: Path) -> None:
     folder = into / name
     if folder.exists():
         raise UnusableInput(f"`{folder}` exists already")
-    starts = _start("plugin").iterdir()
-    _write({folder / _file(one.name, name): _filled(one, name) for one in starts if one.name.endswith(_SUFFIX)})
+    starts = {one.name: one for one in _start("plugin").iterdir()}
+    if point != _FILTER:
+        starts |= {one.name: one for one in _start(f"plugin-{point}").iterdir()}
+    made = {start: one for start, one in starts.items() if start.endswith(_SUFFIX)}
+    _write({folder / _file(start, name): _filled(one, name, POINTS[point]) for start, one in made.items()})
     click.echo(f"made {folder}; next: cd {folder} && pip install -e '.[dev]' && pytest")
 
 
@@ -86,9 +102,9 @@ def _file(start: str, name: str) -> str:
     return made.replace("name.", f"{name}.") if made.startswith("name.") else made.replace("module", module_name(name))
 
 
-def _filled(start: Traversable, name: str) -> str:
+def _filled(start: Traversable, name: str, what: str = "") -> str:
     template = Template(start.read_text(encoding="utf-8"))
-    return template.substitute(name=name, plugin=plugin_name(name), module=module_name(name))
+    return template.substitute(name=name, plugin=plugin_name(name), module=module_name(name), what=what)
 
 
 def _write(texts: dict[Path, str]) -> None:

@@ -38,7 +38,7 @@ from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScoreP
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import LoadedFrom, Profile, QueueSettings
-from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
+from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
 
@@ -152,7 +152,10 @@ def _profile(
         post_filters=extending(plugins, PostFilterPlugin),
         preempt=None if preempt is None else RulePreempt(preempt, scope, decisions),
         reserve=extending(plugins, ReservePlugin),
-        permit=tuple(RulePermit(rule, scope, decisions, text) for rule in policy.permits),
+        permit=(
+            *extending(plugins, PermitPlugin),
+            *(RulePermit(rule, scope, decisions, text) for rule in policy.permits),
+        ),
         pre_bind=extending(plugins, PreBindPlugin),
         logs=(
             *(line for plugin in extending(plugins, LoggingPlugin) for line in plugin.logs),

@@ -16,7 +16,7 @@ from policyengine.commands.fmt import fmt
 from policyengine.commands.installed_plugins import GROUP, installed_registry
 from policyengine.commands.lint import lint
 from policyengine.commands.linting import files as lint_files
-from policyengine.commands.new import module_name, new, plugin_name
+from policyengine.commands.new import POINTS, module_name, new, plugin_name
 from policyengine.commands.test import test as run_tests
 from tests.commands.process import ROOT
 
@@ -42,8 +42,11 @@ def test_a_new_policy_lints_and_passes_its_tests_with_full_coverage(name: str, t
     works(tmp_path / f"{name}.policy")
 
 
-def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made("plugin", "few-pods", into=tmp_path)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(
+    point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made("plugin", "few-pods", "--point", point, into=tmp_path)
     package = tmp_path / "few-pods"
     assert sorted(path.name for path in package.iterdir()) == [
         "README.md",
@@ -81,8 +84,9 @@ def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
     assert (plugin_name("few-pods"), module_name("few-pods")) == ("FewPods", "few_pods")
 
 
-def test_a_new_plugin_is_written_as_ruff_would_have_it(tmp_path: Path) -> None:
-    made("plugin", "few-pods", into=tmp_path)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_new_plugin_is_written_as_ruff_would_have_it(point: str, tmp_path: Path) -> None:
+    made("plugin", "few-pods", "--point", point, into=tmp_path)
     package = tmp_path / "few-pods"
     for check in (["check"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *check, "--isolated", "--line-length", "120", "."]
