@@ -6,14 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from policyengine.commands.options import (
     UnusableInput,
+    cannot_read,
     cannot_write,
+    file_option,
     output_option,
     param_option,
     recording_options,
@@ -21,10 +24,12 @@ from policyengine.commands.options import (
 )
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
+from policyengine.control_characters import escaped
 from policyengine.version import __version__
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
+    from policyengine.plan.history import History
     from policyengine.recording.redaction import Redaction
     from policyengine.scheduler.driven import DrivenCore
     from policyengine.scheduler.state import SchedulerState
@@ -42,7 +47,11 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 
 
 @click.command()
-@click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
+@click.argument("scenario", type=click.Path(path_type=Path), metavar="[SCENARIO]", required=False)
+@file_option("--cluster", help="Begin with the cluster in this dump, as for `explain`; - reads standard input.")
+@click.option(
+    "--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="With what came and went in a recording."
+)
 @output_option("text", "json")
 @click.option(
     "--policy",
@@ -65,7 +74,9 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     help="Print the JSON schema of scenarios and exit.",
 )
 def simulate(
-    scenario: Path,
+    scenario: Path | None,
+    cluster: Path | None,
+    recording: Path | None,
     output: str,
     paths: tuple[Path, ...],
     params: dict[str, str],
@@ -77,15 +88,24 @@ def simulate(
 ) -> None:
     """Play a SCENARIO: nodes and pods that come, change and go, on virtual time, scheduled by its policies.
 
+    With --cluster or --recording it begins with the nodes, pods and objects of a dump, or they come and go as they did,
+    and what the scenario brings comes on top; without a scenario nothing does. The policies are those of --policy, else
+    the scenario's, else those that served there.
+
     Exit codes: 0 everything the scenario expects came true; 1 something did not; 2 the scenario or a policy cannot be
     used.
     """
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.trials.simulation import Simulation
 
+    if scenario is None and cluster is None and recording is None:
+        raise click.UsageError("give a SCENARIO, --cluster or --recording")
+    if cluster is not None and recording is not None:
+        raise click.UsageError("give one of --cluster and --recording")
     profiles = _given(paths, params)
+    played, profiles, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction_of(redact, redact_key)) as driven:
-        simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry(), driven=driven)
+        simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)
         with progress("simulating") as told:
             outcome = simulation.run(told)
     if svg_path is not None:
@@ -99,6 +119,56 @@ def simulate(
 
         show(outcome)
     sys.exit(0 if outcome.passed else FAILED)
+
+
+def _begun(
+    scenario: Path | None, cluster: Path | None, recording: Path | None, given: list[Profile] | None
+) -> tuple[Path | dict[str, Any], list[Profile] | None, dict[str, Any]]:
+    """The scenario, the policies that take the place of its own, and what else a `Simulation` is made with."""
+    if cluster is not None:
+        history, served = _as_it_is(cluster, given)
+    elif recording is not None:
+        history, served = _as_it_was(recording)
+    else:
+        assert scenario is not None
+        return scenario, given, {}
+    from policyengine.plan.rerun import PastPlay
+    from policyengine.plugins.registry import default_profile
+    from policyengine.trials.simulation import read_file
+
+    for note in history.notes:
+        click.echo(f"note: {escaped(note)}", err=True)
+    if given is None and not (scenario and read_file(scenario).scenario.policies):
+        given = served or [default_profile()]
+    length = {"duration": history.end - history.start} if recording and history.end > history.start else {}
+    name = str((cluster or recording or Path()).name)
+    return scenario or {"name": name, "nodes": [], "pods": [], **length}, given, {"made": partial(PastPlay, history)}
+
+
+def _as_it_is(path: Path, given: list[Profile] | None) -> tuple[History, list[Profile]]:
+    """The cluster of a dump, at the time at which the newest of it was created."""
+    from policyengine.cluster.pod_info import seconds_or_none
+    from policyengine.commands.explaining.cluster import from_file
+    from policyengine.plan.snapshot import history_of
+
+    found = from_file(path, given)
+    for note in found.notes:
+        click.echo(f"note: {escaped(note)}", err=True)
+    created = (seconds_or_none(one.object.metadata.creation_timestamp) for one in found.objects)
+    now = max((seconds for seconds in created if seconds is not None), default=0.0)
+    return history_of(found.objects, now, anew=False), list(found.profiles)
+
+
+def _as_it_was(path: Path) -> tuple[History, list[Profile]]:
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.plan.history import read
+
+    try:
+        with progress("reading the recording"):
+            history = read(path, installed_registry())
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    return history, list(history.profiles.values())
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from policyengine.trials.ledger import Ledger, mean_room
 from policyengine.trials.play import Play, Watch
 from policyengine.trials.scenario import Arrival, Scenario, Template
 from policyengine.trials.templates import SimulatedPod, uid
+from policyengine.trials.trial import Driven, bare
 
 _ONCE: Final = Arrival(0.0, None, 1, inf)
 
@@ -57,7 +58,7 @@ def rerun(
     Raises `ScenarioError` where the work has no end.
     """
     watching = Watching(memberships or Memberships((), profiles))
-    play = watching.play = PastPlay(history, profiles, watching)
+    play = watching.play = PastPlay(history, alone(history), profiles, 0, watching)
     length = max(history.end - history.start, 1e-9)
     while play.step():
         progress(min(1.0, play.at / length))
@@ -72,23 +73,41 @@ def finished(play: Play, watching: Watching, left_out: int = 0) -> Rerun:
     return Rerun(play.ledger, play.at, left_out, watching.members, zones, mean_room(play.ledger.samples, play.at))
 
 
-class PastPlay(Play):
-    """A play whose agenda is a history."""
+def alone(history: History) -> Scenario:
+    """The scenario of a history beside which nothing comes."""
+    return Scenario("", history.start, 0, history.end - history.start, (), ())
 
-    def __init__(self, history: History, profiles: Sequence[Profile], watch: Watch) -> None:
-        scenario = Scenario("", history.start, 0, history.end - history.start, (), ())
-        super().__init__(scenario, profiles, 0, watch)
+
+class PastPlay(Play):
+    """A play on whose agenda stands a history, beside what its scenario brings."""
+
+    def __init__(
+        self,
+        history: History,
+        scenario: Scenario,
+        profiles: Sequence[Profile],
+        seed: int,
+        watch: Watch | None = None,
+        driven: Driven = bare,
+    ) -> None:
+        """Times of the scenario count from where the history starts; of one moment, the history's things come first."""
+        self._history = history
         self._served = {profile.scheduler_name for profile in profiles}
         self._living: dict[str, str] = {}
-        """A pod's name in the history -> the UID it has now: that of the pod made in its place."""
+        """A pod's UID in the history -> the one it has now: that of the pod made in its place."""
         self._gone: set[str] = set()
         self.left_out = 0
+        super().__init__(replace(scenario, start=history.start), profiles, seed, watch, driven)
+
+    def _prepare(self, scheduler_name: str, seed: int) -> None:
+        history = self._history
         known = {past.pod.metadata.uid for past in history.pods}
         self._uids = (number for number in count(1) if uid(number) not in known)
         for at, message in history.changes:
             self._at(at, partial(self._change, message))
         for past in history.pods:
             self._plan_pod(past)
+        super()._prepare(scheduler_name, seed)
 
     def _at(self, at: float, what: Callable[[], None]) -> None:
         self.plan(max(0.0, at - self.scenario.start), what)
@@ -121,16 +140,18 @@ class PastPlay(Play):
             self.left_out += 1
             return
         has_controller = pod.metadata.controller is not None
-        template = Template((), pod.metadata.uid, _ONCE, {"recreate": has_controller})
+        given = {"recreate": has_controller, "past": pod.metadata.uid}
+        template = Template((), pod.metadata.namespace, _ONCE, given)
         runs = past.ran
         if runs is not None and past.pod.spec.node_name:
             runs = max(0.0, (past.finished or 0.0) - self.scenario.start)
         self._pod_comes(SimulatedPod(template, msgspec.to_builtins(pod), runs))
 
     def _pod_comes(self, pod: SimulatedPod) -> None:
-        if pod.template.name not in self._gone:
+        past = pod.template.given.get("past", "")
+        if past not in self._gone:
             super()._pod_comes(pod)
-            self._living[pod.template.name] = pod.item["metadata"]["uid"]
+            self._living[past] = pod.item["metadata"]["uid"]
 
     def _edit(self, uid_: str, edited: Pod) -> None:
         now = self._living.get(uid_)

@@ -89,9 +89,9 @@ def once_each(objects: Sequence[DumpedObject]) -> tuple[list[DumpedObject], list
     return list(by_uid.values()), notes
 
 
-def history_of(objects: Sequence[DumpedObject], now: float) -> History:
-    """The pods of a cluster that is filled anew: every pod comes again, in the order of creation, a second after the
-    one before; those of DaemonSets and of kubelets stay where they are."""
+def history_of(objects: Sequence[DumpedObject], now: float, anew: bool = True) -> History:
+    """The pods of a cluster that is filled `anew`: every pod comes again, in the order of creation, a second after the
+    one before; those of DaemonSets and of kubelets stay where they are. Otherwise of the cluster as it is."""
     changes: list[tuple[float, Message]] = []
     pods: list[Pod] = []
     for one in objects:
@@ -104,7 +104,7 @@ def history_of(objects: Sequence[DumpedObject], now: float) -> History:
     pods.sort(key=lambda pod: (not _stays(pod), seconds_or_none(pod.metadata.creation_timestamp) or 0.0))
     past, at = [], now
     for pod in pods:
-        stays = _stays(pod)
+        stays = not anew or _stays(pod)
         at += 0.0 if stays else 1.0
         past.append(PastPod(_with_uid(bare(pod, keeps_node=stays)), at))
     return History(now, at + SETTLES, changes, past, {}, [])

@@ -162,6 +162,7 @@ class Simulation:
         watch: Watch | None = None,
         registry: PluginRegistry = IN_TREE,
         driven: Driven = bare,
+        made: Callable[[Scenario, Sequence[Profile], int, Watch | None, Driven], Play] = Play,
     ) -> None:
         """Read a scenario, and compile its policies.
 
@@ -173,6 +174,7 @@ class Simulation:
             watch: is told of everything that happens; see `play.Watch`.
             registry: the plugins that policies may name.
             driven: see `trial.Trial`.
+            made: makes the play: one with more on its agenda.
 
         Raises:
             ScenarioError: the scenario or a policy cannot be used; file, line and column where there are some.
@@ -187,7 +189,7 @@ class Simulation:
             replaced = {} if profiles is not None else profiles_of_changes(played, folder, registry)
             self.profiles = tuple(profiles if profiles is not None else profiles_of(played, folder, registry))
             self._refuse_unserved([*self.profiles, *(one for some in replaced.values() for one in some)])
-            self.play = Play(played, self.profiles, self.seed, watch, driven)
+            self.play = made(played, self.profiles, self.seed, watch, driven)
             plan_changes(self.play, replaced)
 
     def _refuse_unserved(self, profiles: Sequence[Profile]) -> None:
@@ -221,7 +223,8 @@ class Simulation:
         if self.scenario.duration:
             return self.play.at / self.scenario.duration
         counts = [pods.arrival.count for pods in self.scenario.pods]
-        return len(self.play.ledger.pods) / sum(count or 0 for count in counts) if all(counts) else 0.0
+        total = sum(count or 0 for count in counts)
+        return min(1.0, len(self.play.ledger.pods) / total) if total and all(counts) else 0.0
 
 
 def _written(scenario: Path | str | Mapping[str, Any]) -> Written:

@@ -13,7 +13,7 @@ from policyengine.framework.profile import Profile
 from policyengine.plan.history import History, read
 from policyengine.plan.measures import measures
 from policyengine.plan.membership import Memberships, Watching
-from policyengine.plan.rerun import PastPlay, finished
+from policyengine.plan.rerun import PastPlay, alone, finished
 from policyengine.trials.play import Play
 from policyengine.trials.simulation import Simulation
 
@@ -47,7 +47,7 @@ class Workload:
             history = _history(self.path, plugins)
             served = [*_others(history.profiles.values(), profile), profile]
             watching = Watching(memberships := Memberships((), served))
-            play: Play = PastPlay(history, served, watching)
+            play: Play = PastPlay(history, alone(history), served, 0, watching)
             step, length = play.step, history.end - history.start
         else:
             path, registry = Path(self.path), plugins()

@@ -151,3 +151,62 @@ def test_many_pods_are_shown_by_template(scenario: Path) -> None:
     web = next(line.split() for line in shown.output.splitlines() if line.startswith("web "))
     assert web[:3] == ["web", "40", "40"]
     assert "wait because" in shown.output
+
+
+DUMP = {
+    "kind": "List",
+    "items": [
+        {"kind": "Node", "metadata": {"name": "a", "creationTimestamp": "2026-01-05T00:00:00Z"},
+         "status": {"allocatable": {"cpu": "2", "pods": "9"}, "conditions": [{"type": "Ready", "status": "True"}]}},
+        *({"kind": "Pod", "metadata": {"name": name, "namespace": "x", "creationTimestamp": "2026-01-05T02:00:00Z"},
+           "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+          for name, node in (("old", "a"), ("new", ""))),
+    ],
+}  # fmt: skip
+
+
+def pods_of(told: Result) -> dict[str, tuple[str, float | None]]:
+    assert told.exit_code == 0, told.stderr
+    return {pod["pod"]: (pod["node"], pod["bound"]) for pod in json.loads(told.stdout)["pods"]}
+
+
+def test_it_begins_with_the_cluster_of_a_dump_and_the_scenario_comes_on_top(tmp_path: Path) -> None:
+    dump, more = tmp_path / "dump.json", tmp_path / "more.yaml"
+    dump.write_text(json.dumps(DUMP))
+    more.write_text("nodes: [{name: big, at: 2min}]\npods: [{name: extra, at: 10s, requests: {cpu: 1}}]\n")
+    alone = pods_of(simulate("--cluster", dump, "-o", "json"))
+    assert alone == {"x/old": ("a", 0.0), "x/new": ("a", 0.0)}
+    both = pods_of(simulate(more, "--cluster", dump, "-o", "json"))
+    assert both == alone | {"default/extra": ("big", 120.0)}
+
+
+def test_what_was_recorded_comes_again_and_the_scenario_on_top(scenario: Path, tmp_path: Path) -> None:
+    kept, more = tmp_path / "kept", tmp_path / "more.yaml"
+    first = pods_of(simulate(scenario, "--record", kept, "-o", "json"))
+    assert pods_of(simulate("--recording", kept, "-o", "json")) == first
+    more.write_text("duration: 1h\nnodes: [{name: big, allocatable: {cpu: 16}, at: 30min}]\npods: []\n")
+    assert pods_of(simulate(more, "--recording", kept, "-o", "json")) == first | {"default/wide": ("big", 1800.0)}
+
+
+def test_the_policies_that_served_are_those_of_the_recording_unless_others_are_named(
+    scenario: Path, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed.policy"
+    closed.write_text(CLOSED.replace("{ filter", '{ scheduler "default-scheduler" filter'))
+    simulate(scenario, "--record", tmp_path / "kept", "--policy", closed)
+    assert {node for node, _ in pods_of(simulate("--recording", tmp_path / "kept", "-o", "json")).values()} == {None}
+    told = simulate(scenario, "--recording", tmp_path / "kept", "-o", "json")
+    assert told.exit_code in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ([], "give a SCENARIO, --cluster or --recording"),
+        (["--cluster", "a", "--recording", "b"], "give one of --cluster and --recording"),
+        (["--recording", "nothing"], "cannot read `nothing`: no such file or directory"),
+    ],
+)
+def test_what_it_cannot_begin_with_is_one_sentence(flags: list[str], why: str) -> None:
+    told = simulate(*flags)
+    assert (told.exit_code, told.stderr.splitlines()[-1]) == (2, f"Error: {why}")
