@@ -104,6 +104,13 @@ class _Loaded(msgspec.Struct, frozen=True):
     suspended: str = ""
 
 
+def message_types() -> dict[str, type[Any]]:
+    """By name, what messages are written as."""
+    loaded = {one.__name__: _Loaded for one in (ProfileReplaced, CandidateLoaded)}
+    own = {name: kind for name, kind in _MESSAGES.items() if kind is not Message}
+    return {**own, **loaded, ObjectObserved.__name__: _Object}
+
+
 class Entry(NamedTuple):
     """One entry, its contents not read yet."""
 
