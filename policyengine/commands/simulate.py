@@ -149,14 +149,15 @@ def _as_it_is(path: Path, given: list[Profile] | None) -> tuple[History, list[Pr
     """The cluster of a dump, at the time at which the newest of it was created."""
     from policyengine.cluster.pod_info import seconds_or_none
     from policyengine.commands.explaining.cluster import from_file
-    from policyengine.plan.snapshot import history_of
+    from policyengine.plan.snapshot import history_of, once_each
 
     found = from_file(path, given)
-    for note in found.notes:
+    objects, notes = once_each(found.objects)
+    for note in (*found.notes, *notes):
         click.echo(f"note: {escaped(note)}", err=True)
-    created = (seconds_or_none(one.object.metadata.creation_timestamp) for one in found.objects)
+    created = (seconds_or_none(one.object.metadata.creation_timestamp) for one in objects)
     now = max((seconds for seconds in created if seconds is not None), default=0.0)
-    return history_of(found.objects, now, anew=False), list(found.profiles)
+    return history_of(objects, now, anew=False), list(found.profiles)
 
 
 def _as_it_was(path: Path) -> tuple[History, list[Profile]]:
