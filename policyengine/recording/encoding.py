@@ -42,6 +42,8 @@ from policyengine.scheduler.rollout import RolloutSettings
 
 T = TypeVar("T")
 KNOWN: Final = "known"
+LATEST: Final = 253_402_300_800.0
+"""Seconds since the epoch of the year 10000."""
 BEGAN, MAY_BIND, POLICY, DIGEST = "Began", "MayBind", "Policy", "Digest"
 
 _MESSAGES: Final[Mapping[str, type[Message]]] = {
@@ -272,9 +274,12 @@ def read_entry(raw: bytes | msgspec.Raw) -> Entry:
     """Raises `UnreadableEntry`."""
     try:
         now, name, *rest = _PARTS.decode(raw)
-        return Entry(_NOW.decode(now), _NAME.decode(name), rest[0], bytes(rest[1]) if len(rest) > 1 else b"")
+        entry = Entry(_NOW.decode(now), _NAME.decode(name), rest[0], bytes(rest[1]) if len(rest) > 1 else b"")
     except (msgspec.MsgspecError, ValueError, IndexError) as error:
         raise UnreadableEntry(f"bytes that are no entry: {error}") from error
+    if entry.now not in (None, KNOWN) and not (isinstance(entry.now, float) and 0.0 <= entry.now < LATEST):
+        raise UnreadableEntry(f"an entry `{entry.name}` is at {entry.now}, which is no time")
+    return entry
 
 
 def _decoder(kind: type[T]) -> msgspec.msgpack.Decoder[T]:

@@ -135,7 +135,7 @@ class Replay:
                     if reader.cut:
                         self._cut.append(f"{path.name}: the last frame was not written whole, and is left out")
                         self._lose(self._cut[-1])
-            except (UnusableRecording, UnreadableEntry) as error:
+            except (UnusableRecording, UnreadableEntry, msgspec.MsgspecError, UnicodeDecodeError) as error:
                 self._lose(str(error) if isinstance(error, UnusableRecording) else f"{path.name}: {error}")
                 if self.began is None and path is self._files[-1]:
                     raise UnusableRecording(self.notes[-1]) from error
@@ -154,6 +154,8 @@ class Replay:
 
     def _frame(self, entries: list[Entry], until: float) -> Iterator[Step]:
         for entry in entries:
+            if self.began is None and entry.name != BEGAN:
+                raise UnreadableEntry(f"it begins with an entry `{entry.name}`")
             if entry.name == BEGAN:
                 self._begin(msgspec.msgpack.decode(entry.body, type=Began))
                 if not self._goes_on:
@@ -172,7 +174,7 @@ class Replay:
                     yield step
                 elif not self._goes_on and self._plays:
                     self._listen(self.now, entry, message)
-                    self.state.handle(message, self.now)
+                    self._handle(message)
                 elif not self._goes_on:
                     yield Step(0, self.now, message, [])
             if self._over or self.difference is not None:
@@ -194,12 +196,19 @@ class Replay:
         if isinstance(entry.now, float):
             self.now = entry.now
         self.messages += 1
-        actions = self.state.handle(message, self.now) if self._plays else []
+        actions = self._handle(message) if self._plays else []
         step = Step(self.messages, self.now, message, actions)
         asked = self._played.asked(step.actions) if step.actions else b""
         if self._compares and asked != entry.actions:
             self.difference = Difference(step, _read(entry.actions))
         return step
+
+    def _handle(self, message: Message) -> list[Action]:
+        try:
+            return self.state.handle(message, self.now)
+        except Exception as error:  # of a core that is told what cannot be
+            what = f"message {self.messages:,}, {type(message).__name__}, cannot be played"
+            raise UnreadableEntry(f"{what}: {type(error).__name__}: {error}") from error
 
     def _ask(self, entry: Entry) -> None:
         uid, allowed = msgspec.msgpack.decode(entry.body, type=tuple[str, bool])

@@ -19,6 +19,7 @@ from policyengine.recording.replay import Replay
 from policyengine.recording.segment import MAGIC, SegmentReader, SegmentWriter, UnusableRecording
 from policyengine.scheduler.actions import Bind
 from tests.fuzz.histories import policy_of, tried
+from tests.recording.kills import killed
 from tests.recording.recordings import NOW, Recorded
 
 
@@ -128,6 +129,11 @@ def test_a_damaged_frame_is_told_and_what_stands_before_it_is_played(tmp_path: P
     assert replay.messages > 10
     assert len(replay.notes) == 1 and "is damaged" in replay.notes[0]
     assert not replay.cut_only
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_scheduler_that_is_killed_loses_no_whole_frame(tmp_path: Path, seed: int) -> None:
+    assert killed(tmp_path, seed) == ""
 
 
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
