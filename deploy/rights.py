@@ -141,8 +141,8 @@ ROLES: dict[str, Role] = {
         ),
     ),
     "annotator": Role(
-        "The annotator writes measured load onto nodes.",
-        (Rule("", ("nodes",), ("list", "patch")),),
+        "The annotator writes measured load onto nodes; with --requested, what their pods ask for.",
+        (Rule("", ("nodes",), ("list", "patch")), Rule("", ("pods",), ("list",))),
     ),
     "metricsServer": Role(
         "The annotator measures by metrics.k8s.io.", (Rule("metrics.k8s.io", ("nodes",), ("list",)),)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
     from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
+    from policyengine.server.annotator.forecasting import Forecaster
     from policyengine.server.annotator.source import Naming, Source
     from policyengine.server.annotator.sources import Queries
 
@@ -33,7 +34,7 @@ class Asked:
     settings: Settings
     window: float
     step: float
-    half_life: float
+    forecast: float | None
     interval: float
     once: bool
     token: str
@@ -55,8 +56,12 @@ class Asked:
 @click.option("--window", type=Duration(), default="15m", show_default=True, help="What mean and deviation are over.")
 @click.option("--step", type=Duration(), default="30s", show_default=True, help="Between two samples of Prometheus.")
 @click.option(
-    "--half-life", type=Duration(), default="5m", show_default=True, help="Of a sample's weight in the forecast."
+    "--forecast",
+    type=Duration(),
+    metavar="DURATION",
+    help="Writes what is expected to be free so far ahead, by the last day; needs the extra `forecast`.",
 )
+@click.option("--requested", is_flag=True, help="Writes what the pods on each node ask for, and what that leaves.")
 @click.option("--interval", type=Duration(), default="1m", show_default=True, help="Between two rounds.")
 @click.option(
     "--tolerance",
@@ -99,6 +104,8 @@ def _asked(
     refresh: float,
     stale_after: float,
     remove_after: float,
+    forecast: float | None,
+    requested: bool,
     **times: Any,
 ) -> Asked:
     from policyengine.server.annotator.annotations import Settings
@@ -118,8 +125,11 @@ def _asked(
     except BadPattern as error:
         raise click.UsageError(f"--node-pattern: {error}") from None
     queries = Queries(cpu_query or CPU_QUERY, memory_query or MEMORY_QUERY, congestion_query)
-    settings = Settings(tolerance, refresh, stale_after, remove_after, bool(congestion_query))
-    return Asked(prometheus, queries, naming, settings, token=_token(prometheus_token_file), **times)
+    settings = Settings(
+        tolerance, refresh, stale_after, remove_after, bool(congestion_query), forecast is not None, requested
+    )
+    token = _token(prometheus_token_file)
+    return Asked(prometheus, queries, naming, settings, token=token, forecast=forecast, **times)
 
 
 def _token(path: Path | None) -> str:
@@ -139,10 +149,11 @@ async def _annotate(asked: Asked, server: Server) -> int:
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.annotator.annotator import Annotator
 
+    forecaster = _forecaster(asked.forecast)
     async with connected(server) as client:
         source = _source(asked, client)
         try:
-            annotator = Annotator(source, client, SystemClock(), asked.settings, asked.half_life)
+            annotator = Annotator(source, client, SystemClock(), asked.settings, forecaster)
             if not asked.once:
                 await annotator.run(stop_on_signals(), asked.interval)
                 return 0
@@ -157,5 +168,15 @@ def _source(asked: Asked, client: Client) -> Source:
     from policyengine.server.annotator.sources import MetricsServer, Prometheus
 
     if asked.prometheus is None:
-        return MetricsServer(client, asked.window)
-    return Prometheus(asked.prometheus, asked.queries, asked.naming, asked.window, asked.step, asked.token)
+        return MetricsServer(client, asked.window, asked.forecast is not None)
+    given = (asked.queries, asked.naming, asked.window, asked.step, asked.token, asked.forecast is not None)
+    return Prometheus(asked.prometheus, *given)
+
+
+def _forecaster(ahead: float | None) -> Forecaster | None:
+    from policyengine.server.annotator.forecasting import Forecaster, ForecastUnusable
+
+    try:
+        return None if ahead is None else Forecaster(ahead)
+    except ForecastUnusable as error:
+        raise click.UsageError(f"--forecast: {error}") from None

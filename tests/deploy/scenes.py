@@ -201,7 +201,7 @@ async def annotating(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
 
     async def annotated() -> bool:
         with suppress(ApiError):
-            await Annotator(Measures(), client, stage.clock, AnnotatorSettings(), 60.0).round()
+            await Annotator(Measures(), client, stage.clock, AnnotatorSettings(requested=True)).round()
         return bool((await stage.call("GET", f"{CORE}/nodes/{name}"))["metadata"].get("annotations"))
 
     async def asked() -> bool:

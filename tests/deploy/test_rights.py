@@ -64,6 +64,7 @@ SCENES: dict[str, dict[tuple[str, str] | str, tuple[scenes.Scene, str]]] = {
     "policyengine-annotator": {
         ("nodes", "list"): (scenes.annotating, "a node is annotated"),
         ("nodes", "patch"): (scenes.annotating, "a node is annotated"),
+        ("pods", "list"): (scenes.annotating, "a node is annotated"),
         ("metrics", "list"): (scenes.annotating, "metrics.k8s.io answers"),
     },
     "policyengine-rewards": {

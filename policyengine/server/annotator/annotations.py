@@ -23,7 +23,8 @@ from policyengine.server.annotator.source import MeasuredNode, Statistics
 CONGESTION = "congestion-factor"
 USAGE_CPU, USAGE_MEMORY, USAGE_AT = (f"policyengine.io/usage-{name}" for name in ("cpu", "memory", "at"))
 STALE = "policyengine.io/stale"
-_STATISTICS = ("mean-free", "std-free", "forcasted-free")
+_STATISTICS = ("mean-free", "std-free")
+_FORECAST = "forcasted-free"
 _MILLI = 1000.0
 _CONGESTION_SCALE = 100.0
 
@@ -42,11 +43,16 @@ class Settings:
     remove_after: float = 900.0
     congestion: bool = False
     """Whether the congestion is measured; where it is not, its annotation belongs to others."""
+    forecasts: bool = False
+    """The same of the forecasts."""
+    requested: bool = False
+    """Whether it is written what pods ask for (`requested`)."""
 
     @property
     def owned(self) -> tuple[str, ...]:
         """Every annotation that is written, the mark included."""
-        names = [f"{statistic}-{resource}" for resource in ("cpu", "memory") for statistic in _STATISTICS]
+        statistics = (*_STATISTICS, _FORECAST) if self.forecasts else _STATISTICS
+        names = [f"{statistic}-{resource}" for resource in ("cpu", "memory") for statistic in statistics]
         names += [CONGESTION] if self.congestion else []
         return (*names, USAGE_CPU, USAGE_MEMORY, USAGE_AT, STALE)
 
@@ -88,10 +94,10 @@ def _annotations(node: MeasuredNode, load: Load, at: float) -> dict[str, str]:
     found: dict[str, str] = {}
     for resource, statistics, unit in (("cpu", load.cpu, _MILLI), ("memory", load.memory, 1.0)):
         if statistics is not None:
-            values = (statistics.mean, statistics.deviation, statistics.forecast)
-            found |= {
-                f"{name}-{resource}": str(round(value * unit)) for name, value in zip(_STATISTICS, values, strict=True)
-            }
+            values = zip(_STATISTICS, (statistics.mean, statistics.deviation), strict=True)
+            found |= {f"{name}-{resource}": str(round(value * unit)) for name, value in values}
+            if statistics.forecast is not None:
+                found[f"{_FORECAST}-{resource}"] = str(round(statistics.forecast * unit))
     if load.congestion is not None:
         found[CONGESTION] = str(round(load.congestion.last))
     cpu, memory = _capacity(node, "cpu"), _capacity(node, "memory")

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
+from policyengine.server.annotator.forecasting import Forecaster
+from policyengine.server.annotator.requested import read_requested, requested_of
 from policyengine.server.annotator.source import (
     RESOURCE,
     Measured,
     MeasuredNode,
     QueryRefused,
+    Sample,
     Source,
     SourceUnreachable,
     read_nodes,
@@ -53,15 +56,15 @@ class Annotator:
         client: Client,
         clock: Clock,
         settings: Settings,
-        half_life: float,
+        forecaster: Forecaster | None = None,
         on_problem: Callable[[str], None] = logger.warning,
     ) -> None:
-        """`half_life` is the forecast's, in seconds."""
+        """Without a `forecaster` nothing is forecast."""
         self._source = source
         self._client = client
         self._clock = clock
         self._settings = settings
-        self._half_life = half_life
+        self._forecaster = forecaster
         self._on_problem = on_problem
         self._told: set[str] = set()
         self._problems: set[str] = set()
@@ -78,7 +81,11 @@ class Annotator:
             raise
         for problem in measured.problems:
             self._problem(problem)
-        patches = list(self._patches(nodes, measured, now))
+        if self._forecaster is None:
+            patches = list(self._patches(nodes, measured, now))
+        else:  # each forecast takes some ten milliseconds of a core
+            patches = await asyncio.to_thread(lambda: list(self._patches(nodes, measured, now)))
+        patches = await self._with_requested(nodes, patches)
         failed = await self._write(patches)
         known = measured.cpu.keys() | measured.memory.keys() | measured.congestion.keys()
         return Round(len(nodes), len(known), len(patches) - failed, failed)
@@ -100,11 +107,32 @@ class Annotator:
         self, nodes: Mapping[str, MeasuredNode], measured: Measured, now: float
     ) -> Iterator[tuple[str, Patch]]:
         for name, node in nodes.items():
-            of = (measured.cpu, measured.memory, measured.congestion)
-            load = Load(*(statistics_of(samples.get(name, ()), self._half_life) for samples in of))
+            load = Load(
+                statistics_of(measured.cpu.get(name, ()), self._forecast("cpu", name, measured.cpu_of_day)),
+                statistics_of(measured.memory.get(name, ()), self._forecast("memory", name, measured.memory_of_day)),
+                statistics_of(measured.congestion.get(name, ())),
+            )
             patch = patch_of(node, load, self._settings, now)
             if patch:
                 yield name, patch
+
+    def _forecast(self, resource: str, node: str, days: Mapping[str, Sequence[Sample]]) -> float | None:
+        return None if self._forecaster is None else self._forecaster.of(f"{resource} {node}", days.get(node, ()))
+
+    async def _with_requested(
+        self, nodes: Mapping[str, MeasuredNode], patches: list[tuple[str, Patch]]
+    ) -> list[tuple[str, Patch]]:
+        """The patches, with what the pods of each node ask for where that is another."""
+        if not self._settings.requested:
+            return patches
+        requested, found = await read_requested(self._client), dict(patches)
+        for name, node in nodes.items():
+            said = requested_of(node, requested.get(name, {}))
+            had = node.metadata.annotations
+            news: Patch = {key: text for key, text in said.items() if had.get(key) != text}
+            if news:
+                found[name] = {**found.get(name, {}), **news}
+        return list(found.items())
 
     async def _write(self, patches: Iterable[tuple[str, Patch]]) -> int:
         """How many could not be written."""

@@ -1,7 +1,4 @@
-"""What a source measures, of which nodes, how it fails, and the statistics of its samples: mean, deviation, forecast.
-
-The forecast is the exponentially weighted mean: the weight of a sample halves with every `half_life` of its age.
-"""
+"""What a source measures, of which nodes, how it fails, and the statistics of its samples: mean and deviation."""
 
 from __future__ import annotations
 
@@ -25,6 +22,7 @@ class _Address(Wire, frozen=True):
 
 class _Status(Wire, frozen=True):
     capacity: Quantities = msgspec.field(default_factory=dict)
+    allocatable: Quantities = msgspec.field(default_factory=dict)
     addresses: tuple[_Address, ...] = ()
 
 
@@ -118,6 +116,9 @@ class Measured:
     cpu: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     memory: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     congestion: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    cpu_of_day: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    """Of the last day, where a forecast is wanted."""
+    memory_of_day: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     """What of the answer could not be used, a sentence each."""
 
@@ -138,21 +139,19 @@ class Statistics:
 
     mean: float
     deviation: float
-    """Of the population."""
-    forecast: float
+    """Of the sample: 0 of a single one."""
     last: float
     at: float
     """The moment of the last sample."""
+    forecast: float | None = None
 
 
-def statistics_of(samples: Sequence[Sample], half_life: float) -> Statistics | None:
+def statistics_of(samples: Sequence[Sample], forecast: float | None = None) -> Statistics | None:
     """The statistics of finite samples, ascending in time; None where no sample is finite."""
     finite = [(at, value) for at, value in samples if math.isfinite(value)]
     if not finite:
         return None
     at, last = finite[-1]
     mean = math.fsum(value for _, value in finite) / len(finite)
-    variance = math.fsum((value - mean) ** 2 for _, value in finite) / len(finite)
-    weights = [0.5 ** ((at - moment) / half_life) for moment, _ in finite]
-    weighted = math.fsum(weight * value for weight, (_, value) in zip(weights, finite, strict=True))
-    return Statistics(mean, math.sqrt(variance), weighted / math.fsum(weights), last, at)
+    variance = math.fsum((value - mean) ** 2 for _, value in finite) / max(len(finite) - 1, 1)
+    return Statistics(mean, math.sqrt(variance), last, at, forecast)

@@ -10,8 +10,8 @@ from policyengine.server.annotator.source import Statistics
 from tests.server.annotator.world import node
 
 NOW = 1_800_000_000.0
-SETTINGS = Settings()
-LOAD = Load(Statistics(2.5, 0.25, 3.0, 3.5, NOW - 10), Statistics(4e9, 1e9, 5e9, 6 * 2**30, NOW - 5))
+SETTINGS = Settings(forecasts=True)
+LOAD = Load(Statistics(2.5, 0.25, 3.5, NOW - 10, 3.0), Statistics(4e9, 1e9, 6 * 2**30, NOW - 5, 5e9))
 WRITTEN = {
     "mean-free-cpu": "2500",
     "std-free-cpu": "250",
@@ -33,15 +33,22 @@ def test_a_node_is_told_what_it_has_free_and_what_it_uses() -> None:
     assert patch_of(node("a"), LOAD, SETTINGS, NOW) == WRITTEN
 
 
+def test_without_a_forecast_none_is_written_and_another_s_is_left_alone() -> None:
+    load = Load(Statistics(2.5, 0.25, 3.5, NOW - 10), None)
+    theirs = {"forcasted-free-cpu": "7"}
+    patch = patch_of(node("a", theirs), load, Settings(), NOW)
+    assert "mean-free-cpu" in patch and not any("forcasted" in name for name in patch)
+
+
 def test_what_moved_within_the_tolerance_is_not_written_until_it_is_to_be_refreshed() -> None:
-    near = Load(Statistics(2.52, 0.26, 3.02, 3.47, NOW + 60), LOAD.memory)
+    near = Load(Statistics(2.52, 0.26, 3.47, NOW + 60, 3.02), LOAD.memory)
     assert patch_of(node("a", WRITTEN), near, SETTINGS, NOW + 60) == {}
-    far = Load(Statistics(2.55, 0.25, 3.0, 3.5, NOW + 60), LOAD.memory)
+    far = Load(Statistics(2.55, 0.25, 3.5, NOW + 60, 3.0), LOAD.memory)
     assert patch_of(node("a", WRITTEN), far, SETTINGS, NOW + 60) == {
         "mean-free-cpu": "2550",
         "policyengine.io/usage-at": "2027-01-15T08:01:00Z",
     }
-    late = Load(Statistics(2.5, 0.25, 3.0, 3.5, NOW + 400), None)
+    late = Load(Statistics(2.5, 0.25, 3.5, NOW + 400, 3.0), None)
     assert patch_of(node("a", WRITTEN), late, SETTINGS, NOW + 400)["policyengine.io/usage-at"] is not None
 
 
@@ -75,7 +82,7 @@ def test_annotations_of_others_are_left_alone() -> None:
 
 def test_the_congestion_is_a_whole_number_where_it_is_asked_for() -> None:
     settings = Settings(congestion=True)
-    patch = patch_of(node("a"), Load(congestion=Statistics(10.0, 0.0, 10.0, 41.6, NOW)), settings, NOW)
+    patch = patch_of(node("a"), Load(congestion=Statistics(10.0, 0.0, 41.6, NOW, 10.0)), settings, NOW)
     assert patch == {"congestion-factor": "42", "policyengine.io/usage-at": "2027-01-15T08:00:00Z"}
 
 
@@ -86,9 +93,7 @@ def test_a_time_that_is_none_is_as_old_as_can_be(text: str) -> None:
     assert after(had, patch_of(node("a", had), LOAD, SETTINGS, NOW)) == WRITTEN
 
 
-statistic = st.builds(
-    Statistics, st.floats(0, 1e12), st.floats(0, 1e12), st.floats(0, 1e12), st.floats(0, 1e12), st.just(NOW)
-)
+statistic = st.builds(Statistics, *[st.floats(0, 1e12)] * 3, st.just(NOW), st.none() | st.floats(0, 1e12))
 
 
 @given(

@@ -17,20 +17,18 @@ from policyengine.simulator.sandbox import create
 from tests.kube.virtual_time import VirtualClock, run
 from tests.server.annotator.world import Told, node_object
 
-HALF_LIFE = 300.0
-
 
 class World:
     """An API server with nodes, and an annotator on it."""
 
-    def __init__(self, source: Source | None = None) -> None:
+    def __init__(self, source: Source | None = None, settings: Settings | None = None) -> None:
         self.clock = VirtualClock()
         self.transport = MemoryTransport(ApiServer(self.clock), user=ADMIN)
         self.client = Client(self.transport)
         self.told = Told()
         self.problems: list[str] = []
         self.annotator = Annotator(
-            source or self.told, self.client, self.clock, Settings(), HALF_LIFE, self.problems.append
+            source or self.told, self.client, self.clock, settings or Settings(), on_problem=self.problems.append
         )
 
     async def add(self, *names: str) -> None:
@@ -123,5 +121,27 @@ def test_a_node_that_went_meanwhile_is_no_problem() -> None:
         world.told.measure = and_delete  # type: ignore[method-assign]
         assert (await world.annotator.round()).failed == 0
         assert world.problems == [] and USAGE_AT in await world.annotations("b")
+
+    run(work())
+
+
+def test_what_pods_ask_for_is_written_with_what_that_leaves_once() -> None:
+    async def work() -> None:
+        world = World(settings=Settings(requested=True))
+        await world.add("a", "b")
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "300m", "memory": "1Gi"}}}
+        spec = {"nodeName": "a", "containers": [container, {"name": "d", "image": "i"}]}
+        for name in ("p", "q", "ended"):
+            body = {"kind": "Pod", "metadata": {"name": name}, "spec": spec}
+            await create(world.transport, "/api/v1/namespaces/default/pods", body)
+        await world.client.patch_pod_status("default", "ended", {"phase": "Succeeded"})
+        assert (await world.annotator.round()).written == 2
+        said = await world.annotations("a")
+        assert (said["requested-cpu"], said["requested-memory"], said["requested-pods"]) == ("600", str(2**31), "2")
+        # The node has 4 cores, 8Gi and room for 110 pods.
+        assert (said["free-cpu"], said["free-memory"], said["free-pods"]) == ("3400", str(6 * 2**30), "108")
+        assert (said["requested-gpu"], said["free-gpu"]) == ("0", "0")
+        assert (await world.annotations("b"))["free-cpu"] == "4000"
+        assert (await world.annotator.round()).written == 0
 
     run(work())

@@ -15,6 +15,7 @@ def node_object(name: str, annotations: Mapping[str, str] | None = None, address
         "metadata": {"name": name, "annotations": dict(annotations or {})},
         "status": {
             "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
             "addresses": [{"type": "InternalIP", "address": address} for address in addresses],
         },
     }
