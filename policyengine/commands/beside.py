@@ -36,7 +36,7 @@ def beside(work: Callable[[], T], is_worth_it: bool = True) -> Iterator[Callable
     finally:
         gc.unfreeze()
         ours.close()
-        process.terminate()
+        process.kill()  # not by SIGTERM: whoever started us may have a handler for it, which a fork keeps
         process.join()
 
 

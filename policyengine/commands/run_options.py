@@ -182,7 +182,7 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     (
         "recording_redactKeyFile",
         "--redact-key",
-        "The hashes' key.  [default: a random one that nobody keeps]",
+        "The hashes' key; without it a random one that nobody keeps.",
         {"metavar": "FILE"},
     ),
     ("log_level", "--log-level", "The least that is said.  [default: info]", {"type": _LEVELS}),

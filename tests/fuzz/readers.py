@@ -181,7 +181,7 @@ status:
 """,
     ),
     "convert": (
-        lambda path: (_policies(path), _run_configuration(path)),
+        lambda path: (_policies([path]), _run_configuration([path])),
         """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

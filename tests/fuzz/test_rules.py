@@ -65,7 +65,7 @@ def test_every_field_of_the_schema_is_read() -> None:
         pending |= {inner for name in names for _, inner in reachable(name)}
     words = {word for name in known for path, _ in reachable(name) for word in re.findall(r"\w+", path)}
     fields = {(info.name, name) for info in OBJECTS.values() for name in info.fields}
-    assert {field for field in fields if field[1] not in words} == {("domain", "nodes")}
+    assert {field for field in fields if field[1] not in words and field[0] != "history"} == {("domain", "nodes")}
     assert any(text.endswith(").nodes") for text in readable(EVERYTHING.roots)[list_of(NODE)])
 
 
@@ -74,7 +74,7 @@ def test_every_function_is_called(texts: str) -> None:
     called |= {f"toQuantity/{name}" for name in re.findall(r"toQuantity\(.*?, (cpu|memory|storage)\)", texts)}
     functions = {name for name, function in FUNCTIONS.items() if not function.is_dynamic}
     operators = {name for name in functions if not name[0].isalpha()}
-    assert functions - operators - called == set()
+    assert functions - operators - called == {"history"}  # tests/compiler/test_history.py holds it against its definition
     assert {name for name in operators if name.strip("_@") not in texts} == set()
 
 

@@ -122,7 +122,7 @@ class Watched(Trial):
 
     def _key(self, pod: ThePod) -> list[Any]:
         order = self.naive.order_key(self.naive.policy.queue.order, self.naive.place(pod))
-        return [*order, pod.queued_at, pod["uid"]]
+        return [*order, pod.queued_at]  # of equals the one goes first that came first, which is not known here
 
     def share(self, pod: ThePod) -> Fraction:
         """The tenant's share of the resource of which it has most."""
