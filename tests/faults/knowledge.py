@@ -79,6 +79,8 @@ class Knowledge:
             table[key] = item
         if kind == "pods":
             self._replace_namesakes(meta)
+            if node_of(item):
+                self.unknown.pop(key, None)  # it has landed, and will not land again
 
     def _replace_namesakes(self, meta: Json) -> None:
         for uid, pod in list(self.pods.items()):

@@ -74,7 +74,7 @@ def test_every_function_is_called(texts: str) -> None:
     called |= {f"toQuantity/{name}" for name in re.findall(r"toQuantity\(.*?, (cpu|memory|storage)\)", texts)}
     functions = {name for name, function in FUNCTIONS.items() if not function.is_dynamic}
     operators = {name for name in functions if not name[0].isalpha()}
-    assert functions - operators - called == {"history"}  # tests/compiler/test_history.py holds it against its definition
+    assert functions - operators - called == {"history"}  # tests/compiler/test_history.py
     assert {name for name in operators if name.strip("_@") not in texts} == set()
 
 
