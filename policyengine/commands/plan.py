@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
@@ -85,8 +85,8 @@ def plan(
 
 
 def _tell(found: Plan, output: str) -> None:
-    from policyengine.commands.plan_page import page
-    from policyengine.commands.plan_text import show, written
+    from policyengine.commands.reports.plan_page import page
+    from policyengine.commands.reports.plan_text import show, written
 
     if output == "json":
         click.echo(json.dumps(found.json, indent=2))
@@ -256,17 +256,13 @@ def _of_cluster(
 
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:
-    """What serves before and after: NEW takes the place of what serves its scheduler names."""
-    names = {profile.scheduler_name for profile in old}
-    strange = [profile for profile in new if profile.scheduler_name not in names]
-    if strange:
-        one = strange[0]
-        raise UnusableInput(
-            f"policy `{one.name}` serves scheduler `{one.scheduler_name}`, which nobody serves today; there are "
-            f"{', '.join(sorted(names))}: give OLD and NEW for the same name"
-        )
-    replaced: Mapping[str, Profile] = {profile.scheduler_name: profile for profile in new}
-    return list(old), [replaced.get(profile.scheduler_name, profile) for profile in old]
+    """What serves before and after."""
+    from policyengine.plan.serving import NotServed, replaced
+
+    try:
+        return list(old), replaced(old, new)
+    except NotServed as error:
+        raise UnusableInput(f"{error}: give OLD and NEW for the same name") from None
 
 
 def _named(profiles: Sequence[Profile]) -> str:

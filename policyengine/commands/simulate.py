@@ -109,13 +109,13 @@ def simulate(
         with progress("simulating") as told:
             outcome = simulation.run(told)
     if svg_path is not None:
-        from policyengine.commands.simulate_picture import svg
+        from policyengine.commands.reports.simulate_picture import svg
 
         _write(svg_path, svg(outcome))
     if output == "json":
         click.echo(json.dumps(outcome.json(), indent=2))
     else:
-        from policyengine.commands.simulate_table import show
+        from policyengine.commands.reports.simulate_table import show
 
         show(outcome)
     sys.exit(0 if outcome.passed else FAILED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +34,14 @@ if TYPE_CHECKING:
     from policyengine.tuning.workload import Workload
 
 NO_GAIN: Final = 1
-STUDY, PARAMS, PATCH, RESULT, PAGE = "study.log", "params.yaml", "policy.patch", "result.json", "index.html"
+STUDY, LOCK, PARAMS, PATCH, RESULT, PAGE = (
+    "study.log",
+    "lock",
+    "params.yaml",
+    "policy.patch",
+    "result.json",
+    "index.html",
+)
 _RECORDING: Final = click.Path(path_type=Path)
 
 
@@ -98,6 +107,7 @@ def tune(
 
     Exit codes: 0; 1 nothing better was found; 2 something cannot be used.
     """
+    from policyengine.plan.serving import NotServed
     from policyengine.tuning.dimensions import NothingToTune, chosen
     from policyengine.tuning.judging import Job
     from policyengine.tuning.objective import WrongObjective, objective
@@ -111,20 +121,23 @@ def tune(
         raise click.UsageError("--held-out goes with --recording; of a scenario --held-out-seeds are held out")
     try:
         training, kept = _workloads(recordings, held_out, scenario, seeds, held_out_seeds)
+        if both := sorted({str(one) for one in training} & {str(one) for one in kept}):
+            raise click.UsageError(f"`{both[0]}` is trained on and held out; a gain there proves nothing")
         job = Job(_subject(policy, params), [*training, *kept], list(map(objective, objectives)), constraints)
         dimensions = chosen(job.subject.dimensions, vary, job.subject.policy.params)
-        out = out or Path(f"tuned-{job.subject.policy.name}")
-        study = Study(dimensions, job.objectives, seed, _about(job, len(training), dimensions), _study(out))
+        out = out or Path(f"tuned-{re.sub(r'[^A-Za-z0-9_-]', '_', job.subject.policy.name)}")
         with ExitStack() as stack:
+            path = stack.enter_context(_own(out))
+            study = Study(dimensions, job.objectives, seed, _about(job, len(training), dimensions), path)
             stages = stack.enter_context(Stages())
             workers = stack.enter_context(_workers(job, jobs, ray_address))
             found = Session(job, dimensions, study, workers, len(training), stages.told).run(trials, points)
-    except (NothingToTune, WrongObjective, StudyUnusable, NothingToChoose, WorkersUnusable) as error:
+    except (NothingToTune, NotServed, WrongObjective, StudyUnusable, NothingToChoose, WorkersUnusable) as error:
         raise UnusableInput(str(error)) from None
     except KeyboardInterrupt:
         click.echo(f"stopped: what was finished is in `{out}`; the same command goes on with it", err=True)
         sys.exit(130)
-    notes = _written(out, job.subject, found)
+    notes = [*found.notes, *_written(out, job.subject, found)]
     if not kept:
         notes.insert(0, "nothing was held out: what is told of the gain is of what the values were chosen by")
     _tell(found, notes, out, output)
@@ -148,13 +161,17 @@ def _workloads(
 
 def _subject(paths: Sequence[Path], params: dict[str, str]) -> Subject:
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.policies import compiled, params_beside
-    from policyengine.commands.policy_files import texts_and_errors
+    from policyengine.commands.policies import load_profiles
+    from policyengine.language.diagnostics import Source
+    from policyengine.tuning.dimensions import NothingToTune
     from policyengine.tuning.subject import Subject
 
-    compiled(paths, params)  # shows the findings of a policy with errors
-    texts, _ = texts_and_errors(map(str, paths))
-    return Subject(tuple(one.source for one in texts), {**params_beside(texts), **params}, installed_registry)
+    profiles = load_profiles(paths, params, one_a_scheduler=False)
+    if len(profiles) != 1:
+        raise NothingToTune(f"there are {len(profiles)} policies; one is tuned at a time")
+    loaded = profiles[0].loaded_from
+    sources = tuple(Source(file, text) for file, text in loaded.files.items())
+    return Subject(sources, loaded.params, installed_registry)
 
 
 def _about(job: Job, trained: int, dimensions: Sequence[Any]) -> dict[str, Any]:
@@ -181,13 +198,22 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _study(out: Path) -> Path:
+@contextmanager
+def _own(out: Path) -> Iterator[Path]:
+    """The folder is made and nobody else's; its study file."""
+    from policyengine.tuning.search import StudyUnusable
+
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / STUDY).touch()
+        lock = (out / LOCK).open("w")
     except OSError as error:
         raise cannot_write(out, error) from None
-    return out / STUDY
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StudyUnusable(f"another process searches in `{out}`") from None
+        yield out / STUDY
 
 
 def _workers(job: Job, count: int | None, address: str | None) -> Workers:
@@ -200,8 +226,8 @@ def _written(out: Path, subject: Subject, found: Found) -> list[str]:
     """Write the result; what is to be said of it."""
     import yaml
 
-    from policyengine.commands.tune_page import page
-    from policyengine.commands.tune_text import plain
+    from policyengine.commands.reports.tune_page import page
+    from policyengine.commands.reports.tune_text import plain
     from policyengine.tuning.dimensions import WEIGHT
 
     values = found.best.values
@@ -244,7 +270,7 @@ def _notes(subject: Subject, patched: Sequence[Source]) -> list[str]:
 
 
 def _tell(found: Found, notes: Sequence[str], out: Path, output: str) -> None:
-    from policyengine.commands.tune_text import plain, show
+    from policyengine.commands.reports.tune_text import plain, show
 
     if output == "json":
         click.echo(json.dumps({**plain(found), "notes": list(notes)}, indent=2))

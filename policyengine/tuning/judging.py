@@ -51,6 +51,8 @@ class Judged:
     steps: list[float]
     """The first objective after each look: the mean over what was played so far."""
     stopped: bool = False
+    notes: Sequence[str] = ()
+    """Of what was played, where the policy as it is was."""
 
 
 def judge(job: Job, task: Task) -> Judged:
@@ -71,7 +73,9 @@ def judge(job: Job, task: Task) -> Judged:
             looks.ended()
             if looks.is_worse() and place + 1 < len(task.workloads):
                 return Judged(found.figures, found.values, broke, found.steps, stopped=True)
-    return Judged(found.figures, found.values, broke, found.steps)
+    asked = () if task.old else task.workloads
+    notes = [note for number in asked for note in job.workloads[number].notes(job.subject.plugins)]
+    return Judged(found.figures, found.values, broke, found.steps, notes=notes)
 
 
 class _Looks:

@@ -54,6 +54,8 @@ class Found:
     profiles: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """Dimension -> (value, first objective), the others being the best."""
     held_out: Sequence[Held] = ()
+    notes: Sequence[str] = ()
+    """Of what was played."""
 
     @property
     def is_better(self) -> bool:
@@ -83,7 +85,8 @@ class Session:
 
         Raises `NothingToChoose`, and as `Workers.judged`.
         """
-        old = self._old()
+        as_it_is = self._as_it_is()
+        old = [judged.figures[0] for judged in as_it_is]
         self._refuse_idle(old[: self.trained])
         training = list(range(self.trained))
         self._search(trials, training, old)
@@ -97,12 +100,14 @@ class Session:
         held_out = self._held_out(best, old)
         importance = self.study.importance()
         tried = self.study.tried
-        return Found(self.job.objectives, self.dimensions, tried, best, was, front, importance, profiles, held_out)
+        notes = list(dict.fromkeys(note for judged in as_it_is for note in judged.notes))
+        return Found(
+            self.job.objectives, self.dimensions, tried, best, was, front, importance, profiles, held_out, notes
+        )
 
-    def _old(self) -> list[Figures]:
-        """The figures of the policy as it is, on every workload."""
-        tasks = [Task({}, [number]) for number in range(len(self.job.workloads))]
-        return [judged.figures[0] for judged in self._judged("the policy as it is", tasks)]
+    def _as_it_is(self) -> list[Judged]:
+        """The policy as it is, on every workload."""
+        return self._judged("the policy as it is", [Task({}, [number]) for number in range(len(self.job.workloads))])
 
     def _judged(self, what: str, tasks: Sequence[Task]) -> list[Judged]:
         found = []

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from policyengine.commands.simulate_table import BARS, sparkline
+from policyengine.commands.reports.simulate_table import BARS, sparkline
 from tests.commands.process import policyengine
 
 SCENARIO = """

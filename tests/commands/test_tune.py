@@ -1,11 +1,14 @@
 """`policyengine tune`: what it writes and prints, and when it refuses."""
 
+import fcntl
 import json
 from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from policyengine.commands.main import cli
 from policyengine.policy_compiler import compile_policy
 from tests.commands.process import Ended, policyengine
 from tests.tuning.played import policy, recording, scenario
@@ -83,11 +86,22 @@ def test_a_test_of_the_policy_that_fails_with_what_was_found_is_told(tmp_path: P
         (("--scenario", "s.yaml", "--objective", "minimize nobody"), "nobody"),
         (("--scenario", "s.yaml", "--constraint", "waiting"), "constraint `waiting`"),
         (("--scenario", "s.yaml", "--param", "most=40"), "no pod waits"),
+        (("--scenario", "other.yaml"), "policy `p` serves scheduler `s`, which nobody serves today; there are o"),
+        (("--scenario", "torn.yaml", "--jobs", "2"), "torn.yaml"),
+        (("--recording", "torn", "--jobs", "2"), "torn"),
+        (("--recording", "day-1", "--held-out", "day-1"), "`day-1` is trained on and held out"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_message(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
-    scenario(tmp_path)
-    placed = [str(tmp_path / one) if one in ("s.yaml", "none.yaml", "none") else one for one in given]
+    (tmp_path / "other.yaml").write_text(
+        scenario(tmp_path).read_text().replace('scheduler \\"s\\"', 'scheduler \\"o\\"')
+    )
+    (tmp_path / "torn.yaml").write_text(scenario(tmp_path).read_text()[:-20])
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "0.segment").write_bytes(b"no recording")
+    recording(tmp_path, 1)
+    files = {path.name for path in tmp_path.iterdir()} | {"none.yaml", "none"}
+    placed = [str(tmp_path / one) if one in files else one for one in given]
     found = tune(tmp_path, *placed)
     assert found.code == 2, found.out
     assert said in found.err
@@ -100,3 +114,35 @@ def test_a_study_of_another_policy_is_refused_and_kept(tmp_path: Path) -> None:
     found = tune(tmp_path, *given, "--param", "most=3")
     assert (found.code, "a study of another policy" in found.err) == (2, True)
     assert (tmp_path / "out" / "study.log").read_bytes().startswith(kept)
+
+
+def test_a_second_search_in_the_same_folder_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
+    given = ("--scenario", scenario(tmp_path), "--seeds", "1", "--held-out-seeds", "0")
+    (tmp_path / "out").mkdir()
+    with (tmp_path / "out" / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = tune(tmp_path, *given)
+    assert (found.code, "another process searches in" in found.err) == (2, True)
+    assert tune(tmp_path, *given).code == 0
+
+
+def test_a_policy_is_read_from_standard_input_and_a_recording_that_breaks_off_is_used_and_told(tmp_path: Path) -> None:
+    days = [recording(tmp_path, seed) for seed in (1, 2)]
+    with (days[0] / "000001.recording").open("ab") as file:
+        file.write(b"half a frame")
+    named = [flag for day in days for flag in ("--recording", str(day))]
+    asked = [
+        "--objective",
+        "p99(wait)",
+        "--trials",
+        "8",
+        "--points",
+        "0",
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    found = CliRunner().invoke(cli, ["tune", "-", *asked, *named], input=policy(tmp_path).read_text())
+    assert found.exit_code in (0, 1), found.stderr
+    assert "note: day-1: " in found.stdout

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from policyengine.commands.html_page import document, table, text_of
-from policyengine.commands.plan_picture import pictures
-from policyengine.commands.plan_text import head, tables
+from policyengine.commands.reports.html_page import document, table, text_of
+from policyengine.commands.reports.plan_picture import pictures
+from policyengine.commands.reports.plan_text import head, tables
 
 if TYPE_CHECKING:
     from policyengine.plan.comparison import Plan

@@ -7,7 +7,7 @@ from html import escape
 from math import log10
 from typing import TYPE_CHECKING, Final
 
-from policyengine.commands.simulate_picture import round_ticks, time_ticks
+from policyengine.commands.reports.simulate_picture import round_ticks, time_ticks
 from policyengine.plan.measures import resources, waited
 from policyengine.trials.ledger import clock, thinned
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from policyengine import quantity
 from policyengine.commands.console import standard_output
+from policyengine.commands.reports.tables import WIDE
 from policyengine.control_characters import escaped
 from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
 from policyengine.trials.outcome import Outcome, resources, waits_of
@@ -22,8 +23,6 @@ ROWS: Final = 30
 MESSAGE: Final = 100
 BARS: Final = "▁▂▃▄▅▆▇█"
 WIDTH: Final = 60
-WIDE: Final = 160
-"""Columns where the output is no terminal: nothing is folded that a program may read."""
 
 
 def show(outcome: Outcome, console: Console | None = None) -> None:

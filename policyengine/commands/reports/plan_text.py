@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from policyengine.commands.console import standard_output
+from policyengine.commands.reports.tables import Titled, print_tables
 from policyengine.control_characters import escaped
 from policyengine.trials.ledger import clock
 
@@ -19,23 +15,13 @@ if TYPE_CHECKING:
 
 ROWS: Final = 10
 """Pods of one kind that are shown; JSON has more."""
-WIDE: Final = 160
 MESSAGE: Final = 100
 Row = tuple[str, ...]
 
 
-def show(plan: Plan, console: Console | None = None) -> None:
-    """Print it; colours on a terminal only."""
-    console = console or standard_output(WIDE)
-    for line in head(plan):
-        console.print(Text(escaped(line)), soft_wrap=True)
-    for title, headers, rows in tables(plan):
-        console.print()
-        console.print(Text(title, "bold"))
-        table = Table(*headers, box=None, pad_edge=False, header_style="dim")
-        for row in rows:
-            table.add_row(*(_coloured(cell) for cell in row))
-        console.print(table)
+def show(plan: Plan) -> None:
+    """Print it."""
+    print_tables(head(plan), tables(plan))
 
 
 def written(plan: Plan) -> str:
@@ -60,7 +46,7 @@ def head(plan: Plan) -> Iterator[str]:
     yield from (f"note: {note}" for note in plan.notes)
 
 
-def tables(plan: Plan, most: int = ROWS) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+def tables(plan: Plan, most: int = ROWS) -> Iterator[Titled]:
     """Title, headers and rows of each, so many rows of pods at most; names as they are, not escaped."""
     now, comparison = plan.waiting, plan.comparison
     if now is not None:
@@ -167,7 +153,3 @@ def _some(pods: Iterable[str]) -> str:
     named = list(pods)
     more = f", and {len(named) - ROWS:,} more" if len(named) > ROWS else ""
     return ", ".join(named[:ROWS]) + more if named else "nobody"
-
-
-def _coloured(cell: str) -> Text:
-    return Text(escaped(cell), {"better": "green", "worse": "bold red"}.get(cell, ""))

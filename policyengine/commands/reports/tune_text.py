@@ -6,36 +6,19 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from policyengine.commands.console import standard_output
-from policyengine.control_characters import escaped
+from policyengine.commands.reports.tables import Titled, print_tables
 
 if TYPE_CHECKING:
     from policyengine.tuning.session import Found
 
-WIDE: Final = 160
 FRONT: Final = 20
 """Candidates of the front that are shown."""
 Row = Sequence[str]
 
 
-def show(found: Found, notes: Sequence[str], console: Console | None = None) -> None:
-    """Print it; colours on a terminal only."""
-    console = console or standard_output(WIDE)
-    for line in head(found):
-        console.print(Text(escaped(line)), soft_wrap=True)
-    for title, headers, rows in tables(found):
-        console.print()
-        console.print(Text(title, "bold"))
-        table = Table(*headers, box=None, pad_edge=False, header_style="dim")
-        for row in rows:
-            table.add_row(*(Text(escaped(cell)) for cell in row))
-        console.print(table)
-    for note in notes:
-        console.print(Text(f"note: {escaped(note)}"), soft_wrap=True)
+def show(found: Found, notes: Sequence[str]) -> None:
+    """Print it."""
+    print_tables(head(found), tables(found), notes)
 
 
 def head(found: Found) -> Iterator[str]:
@@ -56,8 +39,8 @@ def head(found: Found) -> Iterator[str]:
         yield f"held out: constraints are not kept {broken} times"
 
 
-def tables(found: Found) -> Iterator[tuple[str, Sequence[str], Sequence[Row]]]:
-    """(title, headers, rows) of each."""
+def tables(found: Found) -> Iterator[Titled]:
+    """The values, the objectives, and all else."""
     now = {one.name: one.now for one in found.dimensions}
     part = found.importance
     rows: list[Row] = [
