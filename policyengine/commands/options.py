@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -190,6 +191,13 @@ def recording_options(command: Command) -> Command:
     return record(redact_options(command))
 
 
+def recorded_redaction(record_path: Path | None, redact: bool, redact_key: Path | None) -> Redaction | None:
+    """What `recording_options` say of hiding. Raises as `redaction_of`, and a usage error where nothing is recorded."""
+    if record_path is None and (redact or redact_key is not None):
+        raise click.UsageError("--redact and --redact-key are for --record")
+    return redaction_of(redact, redact_key)
+
+
 def redact_options(command: Command) -> Command:
     """`--redact` and `--redact-key`, for `redaction_of`."""
     redact = click.option("--redact", is_flag=True, help="Hide who runs what: hashes for names, images, label values.")
@@ -206,6 +214,18 @@ def redaction_of(redact: bool, redact_key: Path | None) -> Redaction | None:
         return redaction(redact_key) if redact or redact_key is not None else None
     except UnusableKey as error:
         raise UnusableInput(str(error)) from None
+
+
+def schema_option(schema: Callable[[], Any], of: str) -> Callable[[Command], Command]:
+    """`--schema`, which prints what `schema` gives and ends the command."""
+
+    def show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            click.echo(json.dumps(schema(), indent=2))
+            context.exit()
+
+    told = f"Print the JSON schema of {of} and exit."
+    return click.option("--schema", is_flag=True, expose_value=False, is_eager=True, callback=show, help=told)
 
 
 def policy_option(help: str = "", **more: Any) -> Callable[[Command], Command]:

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.beside import beside
-from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, output_option, param_option
+from policyengine.commands.options import (
+    Moment,
+    UnusableInput,
+    cannot_read,
+    cluster_options,
+    file_option,
+    output_option,
+    param_option,
+)
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import Told, progress
 from policyengine.control_characters import escaped
@@ -37,8 +45,7 @@ MANY = 2_000
 @file_option("--cluster", "cluster", help="A dump of the cluster, as for `explain`; - reads standard input.")
 @click.option("--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="What happened, played again.")
 @file_option("--scenario", "scenario", help="A scenario of `simulate`.")
-@file_option("--kubeconfig", help="Of the cluster that is read where nothing else is given.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@cluster_options("Of the cluster that is read where nothing else is given.")
 @param_option
 @click.option("--now", type=Moment(), metavar="TIME", help="The time of a dump.  [default: now]")
 @click.option("--fail-on", metavar="EXPRESSION", help="Exit with 1 where it is true, as `waiting > 0`.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import Duration, UnusableInput, file_option, redact_options, redaction_of
+from policyengine.commands.options import Duration, UnusableInput, cluster_options, redact_options, redaction_of
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY")
-@file_option(
-    "--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config, or the service account of the pod this runs in."
-)
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@cluster_options("Default: $KUBECONFIG, ~/.kube/config, or the service account of the pod this runs in.")
 @click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="End after so long.")
 @redact_options
 def record(

@@ -18,6 +18,7 @@ from policyengine.commands.options import (
     cannot_write,
     file_option,
     output_option,
+    schema_option,
 )
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
@@ -32,13 +33,10 @@ SHOWN = 8
 """Lines of a pod's timeline."""
 
 
-def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if not wanted:
-        return
+def _schema() -> object:
     from policyengine.recording.schema import schema
 
-    click.echo(json.dumps(schema(), indent=2))
-    context.exit()
+    return schema()
 
 
 @click.command()
@@ -47,14 +45,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option("--at", type=Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
 @file_option("--shrink", "small", help="Write the fewest messages that still show the difference, as a recording.")
 @click.option("--condition", metavar="EXPRESSION", help="For --shrink: what is to be shown, as `waiting > 2`.")
-@click.option(
-    "--schema",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_schema,
-    help="Print the JSON schema of a recording's entries and exit.",
-)
+@schema_option(_schema, "a recording's entries")
 @output_option("text", "json")
 def replay(
     recording: Path,

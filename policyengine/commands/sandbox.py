@@ -17,6 +17,7 @@ from policyengine.commands.options import (
     file_option,
     param_option,
     policy_option,
+    recorded_redaction,
     recording_options,
 )
 from policyengine.commands.policies import load_profiles
@@ -101,6 +102,7 @@ def sandbox(
     """
     from policyengine.kube.config import process
 
+    recorded_redaction(record_path, redact, redact_key)
     profiles = load_profiles(paths, params, run_tests=True)
     recording = {
         "directory": str(record_path or ""),

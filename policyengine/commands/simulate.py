@@ -19,8 +19,10 @@ from policyengine.commands.options import (
     file_option,
     output_option,
     param_option,
+    policy_option,
+    recorded_redaction,
     recording_options,
-    redaction_of,
+    schema_option,
 )
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
@@ -37,13 +39,10 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if not wanted:
-        return
+def _schema() -> object:
     from policyengine.trials.simulation import schema
 
-    click.echo(json.dumps(schema(), indent=2))
-    context.exit()
+    return schema()
 
 
 @click.command()
@@ -53,26 +52,12 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     "--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="With what came and went in a recording."
 )
 @output_option("text", "json")
-@click.option(
-    "--policy",
-    "paths",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="Play it with this policy instead of the scenario's; a file or a folder, may be repeated.",
-)
+@policy_option(" Instead of the scenario's.")
 @param_option
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
-@click.option("--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw load and queue.")
+@file_option("--svg", "svg_path", help="Draw load and queue.")
 @recording_options
-@click.option(
-    "--schema",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_schema,
-    help="Print the JSON schema of scenarios and exit.",
-)
+@schema_option(_schema, "scenarios")
 def simulate(
     scenario: Path | None,
     cluster: Path | None,
@@ -102,9 +87,10 @@ def simulate(
         raise click.UsageError("give a SCENARIO, --cluster or --recording")
     if cluster is not None and recording is not None:
         raise click.UsageError("give one of --cluster and --recording")
+    redaction = recorded_redaction(record_path, redact, redact_key)
     profiles = _given(paths, params)
     played, profiles, more = _begun(scenario, cluster, recording, profiles)
-    with _recording(record_path, redaction_of(redact, redact_key)) as driven:
+    with _recording(record_path, redaction) as driven:
         simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)
         with progress("simulating") as told:
             outcome = simulation.run(told)

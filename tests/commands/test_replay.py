@@ -64,6 +64,14 @@ def test_a_simulation_with_hidden_names_decides_the_same_under_its_key(tmp_path:
     assert "16 at least" in refused.stderr
 
 
+@pytest.mark.parametrize("flags", [["--redact"], ["--redact-key", "key"]])
+@pytest.mark.parametrize("command", [["simulate", "day.yaml"], ["sandbox"]])
+def test_nothing_is_hidden_where_nothing_is_recorded(command: list[str], flags: list[str]) -> None:
+    refused = CliRunner().invoke(cli, [*command, *flags])
+    assert refused.exit_code == 2
+    assert "--redact and --redact-key are for --record" in refused.stderr
+
+
 def test_a_recording_is_cut_down_to_what_shows_a_condition(recording: Path, tmp_path: Path) -> None:
     small, condition = tmp_path / "small", 'pods["default/wide"].message.contains("Insufficient cpu")'
     told = replay(recording, "--shrink", small, "--condition", condition)
