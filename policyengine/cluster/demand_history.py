@@ -32,6 +32,7 @@ LEAST_CPU, LEAST_MEMORY = 10, 16 * 1024 * 1024
 LATE: Final = 60.0
 """Seconds by which a watch may tell of one pod's binding after another's that was later."""
 VERSION: Final = 1
+_FEW: Final = 1000
 
 _STORAGE = "storage"
 """What the language calls ephemeral storage."""
@@ -145,7 +146,9 @@ class DemandHistory:
         self._resumed: set[tuple[str, float]] = set()
         """The histories that were among what was restored."""
         self._recent: dict[str, float] = {}
-        """UID -> when it was bound, of the pods that were added in the last minute."""
+        """UID -> when it was bound, of the pods that were added in the last minute, and some before."""
+        self._most_recent = _FEW
+        """How many there may be, until those before are dropped."""
         self._until = self._restored.until
 
     def of(self, labels: Mapping[str, str], label: str, smoothing: float) -> History:
@@ -211,6 +214,9 @@ class DemandHistory:
             if len(groups) > MOST_GROUPS:
                 del groups[next(iter(groups))]
         self._recent[pod.uid] = bound_at(pod)
+        if len(self._recent) > self._most_recent:
+            self._prune()
+            self._most_recent = 2 * len(self._recent) + _FEW
 
     def _prune(self) -> None:
         """Pods that were bound more than a minute before the latest need not be told apart by name."""

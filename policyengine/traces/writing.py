@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
@@ -18,7 +19,6 @@ from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, 
 
 ELSEWHERE: Final = "node-of-the-trace"
 """Where pods ran that the trace gives no node: no node is called so. A plan takes from it how long they ran."""
-GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 LONGEST: Final = 100 * 366 * 86400.0
 """Seconds."""
 _ROOM: Final = {"pods": "110"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
@@ -17,7 +18,6 @@ Json = dict[str, Any]
 Fields = Mapping[str, Any]
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 _RESOURCES = {"storage": "ephemeral-storage"}
 
 
@@ -76,7 +76,7 @@ def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str)
         "name": step.name,
         "namespace": fields.get("namespace", "default"),
         "uid": fields.get("uid", f"{number:04d}-{step.name}"),
-        "labels": fields.get("labels", {}) | ({POD_GROUP_LABEL: _group_name(fields)} if "group" in fields else {}),
+        "labels": fields.get("labels", {}) | ({GROUP_LABEL: _group_name(fields)} if "group" in fields else {}),
         "annotations": fields.get("annotations", {}),
         "creationTimestamp": fields.get("createdAt", created),
         "ownerReferences": [_owner(fields["owner"])] if "owner" in fields else [],
@@ -132,7 +132,7 @@ def given_group(step: ir_test.GivenPod) -> PodGroup | None:
 
 def _group_name(fields: Fields) -> str:
     named = fields.get("group", {}).get("name") or fields.get("podGroup")
-    return str(named or fields.get("labels", {}).get(POD_GROUP_LABEL, "group"))
+    return str(named or fields.get("labels", {}).get(GROUP_LABEL, "group"))
 
 
 def _pod_status(step: ir_test.GivenPod, created: str) -> Json:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
 
+from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
@@ -18,7 +19,6 @@ T = TypeVar("T", Node, Pod)
 ROOM: Json = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 """What a node has unless the template says otherwise."""
 GATE = "policyengine.io/simulated"
-GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 
 @dataclass(frozen=True, slots=True)

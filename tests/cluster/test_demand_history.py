@@ -170,6 +170,18 @@ def test_only_the_pods_of_the_last_minute_are_remembered_by_name() -> None:
     assert history(restarted(saved, *pods)).count == 10
 
 
+def test_where_nothing_is_saved_the_names_of_earlier_pods_are_dropped_all_the_same() -> None:
+    view = view_of()
+    history(view)
+    for n in range(5000):
+        time = (
+            f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z" if n < 1440 else f"2026-01-02T{n // 60 % 24:02}:{n % 60:02}:00Z"
+        )
+        view.add_or_update_pod(make_pod(f"p{n}").node("a").condition("PodScheduled", "True", time=time).build())
+    assert len(view.demand._recent) <= 1002
+    assert history(view).count == 5000
+
+
 def test_a_history_without_pods_is_empty() -> None:
     found = DemandHistory({}).of({}, "", 0.01)
     assert (found.count, found.mean.cpu, found.mean.scalars, dict(found.moments)) == (0, 0, {}, {})

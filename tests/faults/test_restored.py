@@ -16,7 +16,7 @@ from policyengine.kube.watching.store import Store
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.objects import NODES
-from tests.faults.restored import another_cluster, copy_of, others_write, restore, soon_right, switch
+from tests.faults.restored import Copy, another_cluster, copy_of, others_write, restore, soon_right, switch
 from tests.faults.world import World
 
 
@@ -201,6 +201,15 @@ async def test_31_nobody_is_elected_and_the_watches_stay_open(world: World) -> N
     await soon_right(world)
 
 
+async def beside_another_cluster(world: World) -> Copy:
+    """The other one, which lacks a pod that this one has."""
+    await world.starts_with(2, n1="1")
+    other = another_cluster(world)
+    await world.pod("of-the-first")
+    await asyncio.sleep(2)
+    return other
+
+
 def not_asking_who_it_is(patch: pytest.MonkeyPatch) -> None:
     original = ServerHistory._look
 
@@ -219,10 +228,7 @@ def not_asking_who_it_is(patch: pytest.MonkeyPatch) -> None:
     without=not_asking_who_it_is,
 )
 async def test_31_another_cluster_answers_under_the_address(world: World) -> None:
-    await world.starts_with(2, n1="1")
-    other = another_cluster(world)
-    await world.pod("ghost")
-    await asyncio.sleep(2)
+    other = await beside_another_cluster(world)
     switch(world, other)
     await world.pod("new")
     await soon_right(world)
@@ -237,10 +243,7 @@ async def test_31_another_cluster_answers_under_the_address(world: World) -> Non
     without=not_asking_who_it_is,
 )
 async def test_31_two_clusters_answer_under_one_address_in_turn(world: World) -> None:
-    await world.starts_with(2, n1="1")
-    other = another_cluster(world)
-    await world.pod("of-the-first")
-    await asyncio.sleep(2)
+    other = await beside_another_cluster(world)
     for turn in range(5):
         other = switch(world, other)
         if turn == 0:

@@ -74,8 +74,6 @@ REGISTERED: dict[str, dict[Resource, ActionType]] = {
     },
     "NodeDeclaredFeatures": {R.NODE: A | FEATURE, R.POD: U},
 }
-"""Two are left out, since nothing here reads what they are about: DeviceClass for NodeResourcesFit (KEP-5004) and
-CSINode for VolumeBinding (annotations of the migration to CSI)."""
 
 
 @pytest.mark.parametrize("plugin", [name for name in IN_TREE if hasattr(build(name), "events_to_register")])
