@@ -37,8 +37,9 @@ from policyengine.cluster.finished import KEPT_FOR
 from policyengine.cluster.journal import Journal
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.object_store import ObjectStore, PendingClaims, is_newer, version_is_newer
+from policyengine.cluster.object_store import ObjectStore, is_newer, version_is_newer
 from policyengine.cluster.objects import Wire
+from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_namespaces import NAMESPACE
 from policyengine.cluster.pod_objects import Pod

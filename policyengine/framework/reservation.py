@@ -91,7 +91,8 @@ class ObjectPatch:
     """POST: there is no such object yet, and `patch` is all of it; what was made goes with the reservation. DELETE: it
     goes."""
     strategic: bool = False
-    """A strategic merge patch: it can take one element out of a list that others change, too."""
+    """A strategic merge patch: it adds one element to a list that others change too, or takes one out, and is made on
+    any version."""
     undo: Mapping[str, object] | None = None
     """The strategic merge patch that takes this one back; what has none stays."""
 

@@ -39,6 +39,8 @@ from policyengine.scheduler.messages import (
 GRACE = 30.0
 """Seconds between a pod's deletion and its end, where its spec names none."""
 T = TypeVar("T", Node, Pod)
+_ADDED_TO = ("finalizers", "reservedFor")
+"""The lists that the scheduler's strategic merge patches add to, or take from."""
 
 
 def uid_of(pod: Pod) -> str:
@@ -169,14 +171,15 @@ class TrialCluster:
         item = self.objects.get(wanted.kind, {}).get(wanted.key)
         if item is None:
             return [ObjectPatchFailed(asked, BindFailure.NOT_FOUND, f"{wanted.kind} `{wanted.key}` not found")]
-        known = (wanted.uid or item.metadata.uid, wanted.resource_version or item.metadata.resource_version)
+        version = "" if wanted.strategic else wanted.resource_version
+        known = (wanted.uid or item.metadata.uid, version or item.metadata.resource_version)
         if (item.metadata.uid, item.metadata.resource_version) != known:
             return [ObjectPatchFailed(asked, BindFailure.CONFLICT, f"{wanted.kind} `{wanted.key}` has changed")]
         if wanted.verb == "DELETE":
             del self.objects[wanted.kind][wanted.key]
             return [ObjectPatched(asked, ""), ObjectDeleted(wanted.kind, wanted.namespace, wanted.name)]
-        merged = _merged(msgspec.to_builtins(item), wanted.patch)
-        shown = self._put_object(wanted.kind, decode(STRUCTS[wanted.kind], merged))
+        changed = merged(msgspec.to_builtins(item), wanted.patch, wanted.strategic)
+        shown = self._put_object(wanted.kind, decode(STRUCTS[wanted.kind], changed))
         return [ObjectPatched(asked, self.objects[wanted.kind][wanted.key].metadata.resource_version), shown]
 
 
@@ -187,15 +190,17 @@ def _with_condition(pod: Pod, condition: PodCondition | None, nominated: str | N
     return replace(pod.status, conditions=conditions, nominated_node_name=node)
 
 
-def _merged(target: object, patch: Mapping[str, object]) -> dict[str, object]:
-    """RFC 7386; and of a strategic merge patch what takes elements out of a list, by their UID."""
-    merged = dict(target) if isinstance(target, Mapping) else {}
+def merged(target: object, patch: Mapping[str, object], strategic: bool = False) -> dict[str, object]:
+    """The object with a patch applied: RFC 7386; a strategic one adds to lists, and takes elements out by their UID."""
+    made = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, list) and any("$patch" in one for one in value if isinstance(one, Mapping)):
-            gone = {one["uid"] for one in value}
-            merged[name] = [one for one in cast(Any, merged.get(name, ())) if one["uid"] not in gone]
+            made.pop(name, None)
+        elif strategic and name in _ADDED_TO:
+            elements = cast(list[Any], value)
+            gone = {one["uid"] for one in elements if "$patch" in one}
+            kept = [one for one in cast(Any, made.get(name, ())) if not gone or one["uid"] not in gone]
+            made[name] = kept + [one for one in elements if "$patch" not in one and one not in kept]
         else:
-            merged[name] = _merged(merged.get(name), value) if isinstance(value, Mapping) else value
-    return merged
+            made[name] = merged(made.get(name), value, strategic) if isinstance(value, Mapping) else value
+    return made

@@ -243,8 +243,8 @@ def bind_outcome(uid: str, error: ApiError) -> BindFailed | BindUnknown:
 async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | ObjectPatchFailed:
     """Change a volume or claim that a pod waits for before it is bound; or make one, or delete it.
 
-    A patch carries the UID and the version of the object it was decided for: should it land late, it changes nothing
-    that has been decided since.
+    A patch carries the UID of the object it was decided for and, unless it is strategic, the version: should it land
+    late, it changes nothing that has been decided since.
     """
     patch = asked.patch
     name = "" if patch.verb == "POST" else patch.name
@@ -265,7 +265,7 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
 
 def _sent(patch: ObjectPatch) -> dict[str, object]:
     """What is sent: the patch with what it may be made on, the object, or what it may be deleted as."""
-    known = {"uid": patch.uid, "resourceVersion": patch.resource_version}
+    known = {"uid": patch.uid, "resourceVersion": "" if patch.strategic else patch.resource_version}
     known = {name: value for name, value in known.items() if value}
     if patch.verb == "DELETE":
         return {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": known}

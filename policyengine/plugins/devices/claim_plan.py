@@ -2,7 +2,8 @@
 
 Source: kube-scheduler's dynamicresources (bindClaim, PreBind), v1.36: the finalizer first, by an update of its own,
 then the allocation together with the pod among the claim's users, which it leaves if it is not bound after all
-(Unreserve). Every write names the version it was decided on.
+(Unreserve). Pods that share a claim write to it in any order, whatever else has changed in it: each adds itself, and
+the allocation, which the server lets nobody change (`ValidateResourceClaimStatusUpdate`, v1.36), is the same in all.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import replace
 from typing import Final
 
 import msgspec
+import numpy as np
 
-from policyengine.cluster.device_objects import DeviceRequest, ExactDeviceRequest, ResourceClaim
+from policyengine.cluster.device_objects import AllocationResult, DeviceRequest, ExactDeviceRequest, ResourceClaim
 from policyengine.cluster.kinds import PODS
-from policyengine.cluster.object_store import PendingClaim
 from policyengine.cluster.objects import Wire
+from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.reservation import Announcement, ObjectPatch, Plan
@@ -25,6 +27,7 @@ from policyengine.plugins.devices.binding_conditions import LATE, late_in, must_
 from policyengine.plugins.devices.claim_state import CLAIM, is_reserved_for
 from policyengine.plugins.devices.device_request import EXACT_COUNT
 from policyengine.plugins.devices.extended_claim import ContainerRequest, is_made
+from policyengine.plugins.selectors.node_selector import compile_selector
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _ALLOCATED_AT: Final = ("status", "allocation", "allocationTimestamp")
@@ -48,11 +51,10 @@ def claims_plan(
             patches += _special_patches(pod, one, mappings)
             continue
         if one.allocation is not None and FINALIZER not in claim.metadata.finalizers:
-            finalizers = [*claim.metadata.finalizers, FINALIZER]
-            patches.append(_patch(claim, {"metadata": {"finalizers": finalizers}}))
+            patches.append(_addition(claim, {"metadata": {"finalizers": [FINALIZER]}}))
         stamped = () if one.allocation is None else _ALLOCATED_AT
         unused = {"status": {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]}}
-        patches.append(replace(_patch(claim, {"status": _status(pod, one)}, "status", stamped), undo=unused))
+        patches.append(replace(_addition(claim, {"status": _status(pod, one)}, "status", stamped), undo=unused))
     unready = [claim for claim in claims if must_be_ready(claim.status.allocation)]
     state = tuple(dict.fromkeys(claim.metadata.key for claim in (*claims, *(one.claim for one in pending))))
     if not unready and not any(must_be_ready(one.allocation) for one in pending):
@@ -98,7 +100,9 @@ def _exactly(request: DeviceRequest) -> dict[str, object]:
 
 def deallocation(claim: ResourceClaim) -> ObjectPatch:
     """The claim has no devices any more, and no users."""
-    return _patch(claim, {"status": {"allocation": None, "reservedFor": None, "devices": None}}, "status")
+    meta, nothing = claim.metadata, {"allocation": None, "reservedFor": None, "devices": None}
+    version = meta.resource_version
+    return ObjectPatch(CLAIM, meta.namespace, meta.name, meta.uid, version, {"status": nothing}, "status")
 
 
 def removal(claim: ResourceClaim) -> tuple[ObjectPatch, ...]:
@@ -107,7 +111,7 @@ def removal(claim: ResourceClaim) -> tuple[ObjectPatch, ...]:
     return ObjectPatch(CLAIM, meta.namespace, meta.name, meta.uid, "", {}, verb="POST").undone()
 
 
-def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot, timeout: float) -> Status:
+def check_claims_plan(pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot, timeout: float) -> Status:
     """SUCCESS where all is as it was written and the devices are ready, WAIT before; an Error where somebody has
     changed it since, or a device cannot become ready."""
     keys: tuple[str, ...] = plan.state
@@ -116,15 +120,15 @@ def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot, timeout: flo
         claim = snapshot.objects(ResourceClaim).get(key)
         if claim is None:
             return _failed(f"claim {key} got deleted in the meantime")
-        if claim.status.allocation is None or not is_reserved_for(claim, pod):
+        allocation = claim.status.allocation
+        if allocation is None or not is_reserved_for(claim, pod) or not _is_reached(allocation, node_name, snapshot):
             return _failed(f"claim {key} got deallocated elsewhere in the meantime")
         claims.append(claim)
     return readiness(claims, timeout, snapshot.now)
 
 
 def _status(pod: PodInfo, one: PendingClaim) -> dict[str, object]:
-    users = [_json(user) for user in one.claim.status.reserved_for]
-    status: dict[str, object] = {"reservedFor": [*users, {"resource": "pods", "name": pod.name, "uid": pod.uid}]}
+    status: dict[str, object] = {"reservedFor": [{"resource": "pods", "name": pod.name, "uid": pod.uid}]}
     if one.allocation is not None:
         status["allocation"] = _json(one.allocation)
     return status
@@ -136,11 +140,19 @@ def _json(part: Wire) -> object:
     return plain
 
 
-def _patch(
+def _is_reached(allocation: AllocationResult, node_name: str, snapshot: Snapshot) -> bool:
+    selector, row = allocation.node_selector, snapshot.nodes.row_of.get(node_name)
+    if selector is None or row is None:
+        return True
+    return bool(compile_selector(selector).mask(snapshot.nodes, np.array([row])).all())
+
+
+def _addition(
     claim: ResourceClaim, patch: dict[str, object], subresource: str = "", stamped: tuple[str, ...] = ()
 ) -> ObjectPatch:
     meta = claim.metadata
-    return ObjectPatch(CLAIM, meta.namespace, meta.name, meta.uid, meta.resource_version, patch, subresource, stamped)
+    version = meta.resource_version
+    return ObjectPatch(CLAIM, meta.namespace, meta.name, meta.uid, version, patch, subresource, stamped, strategic=True)
 
 
 def _failed(reason: str) -> Status:

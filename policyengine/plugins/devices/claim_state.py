@@ -160,43 +160,27 @@ class ClaimsState:
 def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices, timeout: float) -> ClaimsState | Status:
     """The state for a pod; SKIP without claims, or why the pod cannot go anywhere now. `timeout`: how many seconds
     allocated devices have to become ready."""
-    claims = find_claims(pod, snapshot)
-    if isinstance(claims, str):
-        return _refused(claims)
+    found = find_claims(pod, snapshot)
+    if isinstance(found, str):
+        return _refused(found)
+    claims = [snapshot.pending_claims.foreseen(claim) for claim in found]
     extended = extended_claims(pod, snapshot)
     if not claims and extended is None:
         return SKIP
     wanted: list[WantedClaim] = []
     unavailable: list[ResourceClaim] = []
     for claim in claims:
-        key = claim.metadata.key
-        pending = snapshot.pending_claims.get(claim)
         if claim.status.allocation is not None:
-            refusal = _unusable(claim, pod, pending is not None and pending.pod_uid != pod.uid)
-            if refusal is not None:
-                return refusal
+            if not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= MOST_CONSUMERS:
+                return _refused("resourceclaim in use")
             if is_unavailable(claim, timeout, snapshot.now):
                 unavailable.append(claim)
             continue
-        if pending is not None:
-            return _refused(f"resource claim {key} is in the process of being allocated")
         made = wanted_claim(claim, snapshot)
         if isinstance(made, Status):
             return made
         wanted.append(made)
     return ClaimsState(claims, tuple(wanted), extended, tuple(unavailable), devices)
-
-
-def _unusable(claim: ResourceClaim, pod: PodInfo, is_pending: bool) -> Status | None:
-    """Why the pod cannot use an allocated claim now. While it is being reserved for another pod this one waits, and
-    goes on without backoff: two could not write the list of its users at once."""
-    if is_reserved_for(claim, pod):
-        return None
-    if len(claim.status.reserved_for) >= MOST_CONSUMERS:
-        return _refused("resourceclaim in use")
-    if is_pending:
-        return Status(Code.PENDING, (f"resource claim {claim.metadata.key} is being reserved for another pod",))
-    return None
 
 
 def _refused(reason: str) -> Status:

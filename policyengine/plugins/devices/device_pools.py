@@ -26,7 +26,6 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.cluster.device_slices import DeviceSlice, DeviceSlices, PoolID
 from policyengine.cluster.node_objects import Node, NodeSelector
-from policyengine.cluster.object_store import PendingClaim
 from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
@@ -263,7 +262,7 @@ class Taken:
 
     def __init__(self) -> None:
         self._claims: dict[str, ResourceClaim] = {}
-        self._pending: tuple[PendingClaim, ...] = ()
+        self._pending: tuple[AllocationResult, ...] = ()
         self._whole: Counter[DeviceID] = Counter()
         self._shares: Counter[DeviceID] = Counter()
         self._consumed: dict[DeviceID, Counter[str]] = {}
@@ -301,8 +300,8 @@ class Taken:
         whole, shares = self._whole[device] > 0, self._shares[device] > 0
         return (whole, shares, tuple(sorted(self.consumed(device).items()))) if whole or shares else None
 
-    def follow(self, claims: Mapping[str, ResourceClaim], pending: Iterable[PendingClaim]) -> None:
-        """Bring it up to date with the claims there are, by key, and with those under way."""
+    def follow(self, claims: Mapping[str, ResourceClaim], pending: tuple[AllocationResult, ...]) -> None:
+        """Bring it up to date with the claims there are, by key, and with the allocations under way."""
         for key in [key for key in self._claims if key not in claims]:
             self._count(self._claims.pop(key).status.allocation, -1)
         for key, claim in claims.items():
@@ -313,13 +312,13 @@ class Taken:
                 self._count(known.status.allocation, -1)
             self._claims[key] = claim
             self._count(claim.status.allocation, 1)
-        before, self._pending = self._pending, tuple(pending)
+        before, self._pending = self._pending, pending
         for one in before:
-            if one not in self._pending:
-                self._count(one.allocation, -1)
-        for one in self._pending:
-            if one not in before:
-                self._count(one.allocation, 1)
+            if not any(one is other for other in pending):
+                self._count(one, -1)
+        for one in pending:
+            if not any(one is other for other in before):
+                self._count(one, 1)
 
     def _count(self, allocation: AllocationResult | None, sign: int) -> None:
         for device, is_share, consumed in _holdings(allocation):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.object_store import PendingClaim, PendingClaims
+from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Evaluator
@@ -138,8 +138,7 @@ class DynamicResources:
         return tuple([is_unavailable(claim, self._binding_timeout, snapshot.now) for claim in claims])
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
-        """Skipped without claims. Absent, deleted, foreign and just now allocated claims refuse the pod, and so do
-        absent classes."""
+        """Skipped without claims. Absent, deleted and foreign claims refuse the pod, and so do absent classes."""
         found = self._state(pod, snapshot)
         return (found, None) if isinstance(found, Status) else (SUCCESS, found)
 
@@ -204,7 +203,7 @@ class DynamicResources:
         self._pending = snapshot.pending_claims
         allocated = {one.metadata.key: (one, None) for one in found.claims if not is_reserved_for(one, pod)}
         for claim, allocation in {**allocated, **allocations}.values():
-            self._pending.add(PendingClaim(claim, allocation, pod.uid))
+            self._pending.add(claim, allocation, pod.uid)
         return SUCCESS
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -228,7 +227,7 @@ class DynamicResources:
 
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
         """Whether the claims are allocated and reserved for the pod, and their devices ready."""
-        return check_claims_plan(pod, plan, snapshot, self._binding_timeout)
+        return check_claims_plan(pod, node_name, plan, snapshot, self._binding_timeout)
 
     def post_filter(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
@@ -291,7 +290,7 @@ class DynamicResources:
         if self._made_of[1] != made_of[1]:
             self._devices.classes_changed()
         self._made_of = made_of
-        self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims)
+        self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims.allocations())
         return self._devices
 
 

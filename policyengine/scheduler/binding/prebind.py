@@ -10,8 +10,8 @@
 
 What was written stays written, unless its patch says how it is taken back, as with kube-scheduler: the next attempt
 finds it and goes on from there. A request
-whose answer was lost may still land; it names the version it was made for, so that it changes nothing that was
-decided since.
+whose answer was lost may still land; it names the version it was made for, or is refused once something else was
+decided, so that it changes nothing that was decided since.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _asked_by(core: Core, asked: PatchObject) -> Decision | None:
 def _send_next(core: Core, decision: Decision, step: Step) -> None:
     patch = step.next_patch()
     if patch is not None:
-        sent = patch.sent_at(core.now)
+        at = core.view.pending_claims.written_at(patch.uid, core.now) if patch.stamped else core.now
+        sent = patch.sent_at(at)
         core.actions.append(PatchObject(decision.bind.uid, decision.number, step.plugin.name, sent))
 
 

@@ -33,6 +33,7 @@ from policyengine.scheduler.messages import (
     Tick,
 )
 from policyengine.scheduler.state import SchedulerState
+from policyengine.trials.trial_cluster import merged
 from tests.exact.devices.device_world import DeviceWorld
 from tests.exact.devices.live import Fact, attached, plain_name, told
 
@@ -154,7 +155,8 @@ class _Cluster:
             del self._objects[key]
             gone = self._send(ObjectDeleted(*key))
             return [*self._send(ObjectPatched(action, "")), *gone]
-        changed = _merged({"kind": patch.kind} if patch.verb == "POST" else self._objects[key], patch.patch)
+        before = {"kind": patch.kind} if patch.verb == "POST" else self._objects[key]
+        changed = merged(before, patch.patch, patch.strategic)
         seen = self._observe(changed)
         version = self._objects[key]["metadata"]["resourceVersion"]
         return [*self._send(ObjectPatched(action, version)), *seen]
@@ -217,16 +219,3 @@ def _known(kind: str, obj: Json, version: int) -> Json:
     """As a server tells it."""
     meta = {"uid": _uid(obj), "creationTimestamp": "2026-01-01T00:00:00Z"} | obj["metadata"]
     return obj | {"kind": kind, "metadata": meta | {"resourceVersion": str(version)}}
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, dict) and not hasattr(patch, "items"):
-        return patch
-    made = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            made.pop(name, None)
-        else:
-            made[name] = _merged(made.get(name), value)
-    return made

@@ -1,5 +1,6 @@
 """What is sent for each action, held against what a real kube-scheduler sent, and what each answer means."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,11 @@ def test_each_refusal_of_a_binding_means_one_thing(status: int, failure_: BindFa
             "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/r/status",
             {"status": {}, "metadata": {"uid": "u3", "resourceVersion": "9"}},
         ),
+        (  # what adds to a list, or takes from it, is made on any version
+            replace(STATUS, strategic=True),
+            "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/r/status",
+            {"status": {}, "metadata": {"uid": "u3"}},
+        ),
     ],
 )
 def test_a_patch_names_the_object_it_was_decided_for(patch: ObjectPatch, path: str, body: object) -> None:
@@ -91,7 +97,8 @@ def test_a_patch_names_the_object_it_was_decided_for(patch: ObjectPatch, path: s
     outcome = run(patch_object(Client(server), PatchObject("p", 1, "Plugin", patch)))
     (asked,) = server.asked
     assert (asked.method, asked.path, asked.body) == ("PATCH", path, body)
-    assert asked.headers["Content-Type"] == "application/merge-patch+json"
+    form = "strategic-merge-patch" if patch.strategic else "merge-patch"
+    assert asked.headers["Content-Type"] == f"application/{form}+json"
     assert outcome == ObjectPatched(PatchObject("p", 1, "Plugin", patch), "12")
 
 

@@ -12,6 +12,7 @@ from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import BindFailed, BindFailure, ObjectPatched, ObjectPatchFailed
 from tests.builders import make_pod
 from tests.plugins.devices.devices import (
+    NOT_HERE,
     World,
     allocated,
     cel,
@@ -50,10 +51,61 @@ def test_a_reserved_device_is_taken_until_it_is_given_back() -> None:
     world.plugin.unreserve(first, "n0")  # again: nothing happens
 
 
-def test_another_pod_of_a_claim_waits_while_it_is_being_allocated() -> None:
+def test_another_pod_of_a_claim_goes_where_it_is_being_allocated_and_writes_the_same() -> None:
     world = world_of_one()
+    first, second = info(using("c"), "first"), info(using("c"), "second")
+    world.reserve(pod=first)
+    assert world.evaluate(second) == {"n0": "", "n1": NOT_HERE}
+    assert world.reserve(pod=second) == [[("r", "g")]]
+    plans = [world.plugin.plan(pod, "n0", world.view.snapshot())[1] for pod in (first, second)]
+    (finalizer, own), (_, other) = (plan.patches for plan in plans)
+    assert finalizer.strategic and own.strategic and other.strategic
+    assert own.patch["status"]["allocation"] == other.patch["status"]["allocation"]  # type: ignore[index]
+    assert other.patch["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "second"}]  # type: ignore[index]
+
+
+def test_a_claim_that_pods_share_stays_taken_until_the_last_of_them_gives_it_back() -> None:
+    world = world_of_one(claim(), claim(name="d"))
+    first, second = info(using("c"), "first"), info(using("c"), "second")
+    world.reserve(pod=first)
+    world.reserve(pod=second)
+    world.plugin.unreserve(first, "n0")
+    assert world.fits(using("d")) == []
+    assert world.evaluate(info(using("c"), "third")) == {"n0": "", "n1": NOT_HERE}
+    world.plugin.unreserve(second, "n0")
+    assert world.fits(using("d")) == ["n0"]
+
+
+def test_what_two_pods_share_of_a_device_counts_once_before_and_after_it_is_seen() -> None:
+    half = exactly(capacity={"requests": {"memory": "5Gi"}})
+    world = World(
+        resource_slice({**device("g", memory="10Gi"), "allowMultipleAllocations": True}, node="n0"),
+        claim(half),
+        claim(half, name="d"),
+    )
+    for uid in ("first", "second"):
+        world.reserve(pod=info(using("c"), uid))
+    assert world.fits(using("d")) == ["n0"]
+    (_, status) = world.plugin.plan(info(using("c"), "first"), "n0", world.view.snapshot())[1].patches
+    written: Any = {**status.patch["status"]}  # type: ignore[dict-item]
+    world.see(claim(half, version=2, status=written))
+    assert [one.pod_uid for one in world.view.pending_claims] == ["second"]
+    assert world.fits(using("d")) == ["n0"]
+
+
+def test_no_claim_gets_more_users_than_it_may_have_counting_those_on_their_way() -> None:
+    world = world_of_one(claim(status=allocated("g", users=tuple(f"u{number}" for number in range(255)))))
     world.reserve(pod=info(using("c"), "first"))
-    assert world.evaluate(info(using("c"), "second")) == "resource claim default/c is in the process of being allocated"
+    assert world.evaluate(info(using("c"), "second")) == "resourceclaim in use"
+
+
+def test_a_claim_on_its_way_to_another_pod_is_not_deallocated_for_one() -> None:
+    world = World(resource_slice("g", node="n0"), resource_slice("g", node="n1"), claim(status=allocated("g")))
+    second = info(using("c"), "second")
+    found = world.evaluator.filter(second, world.view.snapshot())
+    assert len(world.plugin.post_filter(second, found, world.evaluator, world.view).patches) == 1
+    world.reserve(pod=info(using("c"), "first"))
+    assert world.plugin.post_filter(second, found, world.evaluator, world.view).patches == ()
 
 
 def test_a_reservation_ends_when_the_claim_is_seen_as_it_was_to_be() -> None:
@@ -73,13 +125,11 @@ def test_a_reservation_ends_when_the_claim_is_gone() -> None:
     assert world.fits(using("d")) == ["n0"]
 
 
-def test_while_a_claim_is_reserved_for_one_pod_the_next_waits_without_backoff() -> None:
+def test_while_an_allocated_claim_is_reserved_for_one_pod_the_next_reserves_it_too() -> None:
     world = world_of_one(claim(status=allocated("g")))
     assert world.reserve(pod=info(using("c"), "first")) == [[]]
-    second = info(using("c"), "second")
-    diagnosis = world.evaluator.filter(second, world.view.snapshot())
-    assert diagnosis.message().endswith("resource claim default/c is being reserved for another pod.")
-    assert diagnosis.pending_plugins == {"DynamicResources"}
+    assert world.fits(info(using("c"), "second")) == ["n0"]
+    assert world.reserve(pod=info(using("c"), "second")) == [[]]
 
 
 def test_all_profiles_share_what_is_reserved() -> None:
@@ -187,15 +237,16 @@ def test_an_allocated_claim_gets_one_more_user_and_keeps_the_others() -> None:
     pod = info(using("c"), "first")
     world.reserve(pod=pod)
     (patch,) = world.plugin.plan(pod, "n0", world.view.snapshot())[1].patches
-    users = [{"resource": "pods", "name": name, "uid": uid} for name, uid in (("before", "before"), ("p", "first"))]
-    assert patch.patch == {"status": {"reservedFor": users}}
+    assert patch.strategic
+    assert patch.patch == {"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "first"}]}}
 
 
 def test_other_finalizers_stay() -> None:
     world = world_of_one(claim(metadata={"finalizers": ["other"]}))
     world.reserve()
     first, _ = world.plugin.plan(using("c").info(), "n0", world.view.snapshot())[1].patches
-    assert first.patch == {"metadata": {"finalizers": ["other", FINALIZER]}}
+    assert first.strategic
+    assert first.patch == {"metadata": {"finalizers": [FINALIZER]}}
 
 
 def test_a_claim_reserved_for_the_pod_needs_no_writing() -> None:
@@ -271,6 +322,14 @@ def test_a_claim_allocated_elsewhere_meanwhile_is_an_error_and_tried_again() -> 
     driver = scheduler()
     driver.see(using("c"))
     actions = write_all(driver, driver.cycle(), allocated("g", users=("somebody",)))
+    assert binds(actions) == {}
+    assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
+
+
+def test_a_claim_that_was_given_devices_of_another_node_meanwhile_is_an_error() -> None:
+    driver = scheduler()
+    driver.see(using("c"))
+    actions = write_all(driver, driver.cycle(), allocated("g", node="n1", users=("p",)))
     assert binds(actions) == {}
     assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
 

@@ -53,6 +53,32 @@ async def test_a_claims_allocation_needs_a_right_beside_that_on_its_status() -> 
     assert (await change(changes[1], "admin"))["status"]["devices"][0]["data"] == {"a": 1}
 
 
+async def test_an_allocation_comes_and_goes_and_never_changes() -> None:
+    bench = guarded()
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    await admin(bench, claims, {"metadata": {"name": "c", "finalizers": ["a/b"]}, "spec": asked})
+
+    async def change(status: Any) -> Any:
+        path, content = f"{claims}/c/status", "application/strategic-merge-patch+json"
+        answer = (await bench.ask("PATCH", path, {"status": status}, content=content, token="admin")).body
+        return answer.get("message") or answer["status"]
+
+    def given(device: str) -> Any:
+        result = {"request": "r", "driver": "gpu.example.com", "pool": "n", "device": device}
+        return {"devices": {"results": [result]}}
+
+    users = [{"resource": "pods", "name": name, "uid": name} for name in "abc"]
+    assert "may not be specified when `allocated` is not set" in await change({"reservedFor": users[:1]})
+    await change({"allocation": given("d"), "reservedFor": users[:1]})
+    shared = await change({"allocation": given("d"), "reservedFor": users[1:2]})
+    assert sorted(user["uid"] for user in shared["reservedFor"]) == ["a", "b"]
+    assert "status.allocation: Invalid value" in await change({"allocation": given("e")})
+    await bench.ask("DELETE", f"{claims}/c", token="admin")
+    assert "new entries may not be added" in await change({"reservedFor": users[2:]})
+    assert "allocation" not in await change({"allocation": None, "reservedFor": None})
+
+
 async def test_a_requested_token_speaks_for_its_service_account() -> None:
     bench = guarded()
     accounts = "/api/v1/namespaces/kube-system/serviceaccounts"

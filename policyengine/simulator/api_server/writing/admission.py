@@ -4,7 +4,8 @@
   the plugin (`--disable-admission-plugins=Priority`) pods keep what they say.
 - Beside `resourceclaims/status`, Kubernetes 1.36 asks for the same verb on `resourceclaims/binding`, in the whole
   cluster, where `allocation` or `reservedFor` change, and for `arbitrary-node:` and the verb on
-  `resourceclaims/driver`, by the driver's name, where `devices` do (pkg/registry/resource/utils.go).
+  `resourceclaims/driver`, by the driver's name, where `devices` do (pkg/registry/resource/utils.go). An allocation may
+  not change.
 - Writing a role, or binding one, needs all its rules, or the verb `escalate` or `bind`
   (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
 
@@ -16,6 +17,7 @@ from dataclasses import replace
 
 from policyengine.simulator.api_server.access.rbac import GROUP, MASTERS, Authorizer, covers
 from policyengine.simulator.api_server.field_errors import forbidden as forbidden_field
+from policyengine.simulator.api_server.field_errors import invalid as invalid_field
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, forbidden, invalid
@@ -91,7 +93,7 @@ def check_claim_status(
     """Raise the 422 of a change that needs a right the user has not."""
     if kind.kind != "ResourceClaim" or old is None:
         return
-    causes = list(_claim_causes(authorizer, kind, obj, old, user, verb))
+    causes = [*_claim_causes(authorizer, kind, obj, old, user, verb), *_allocation_causes(obj, old)]
     if causes:
         raise invalid(kind.kind, CLAIM_GROUP, str(metadata(old)["name"]), causes)
 
@@ -117,6 +119,20 @@ def _claim_causes(
     for driver in sorted(_changed_drivers(new, before)):
         asked = replace(whole, verb=verb, namespace=space, name=driver, subresource="driver")
         yield from lacking(asked, "status.devices", "status.devices", f"[{verb}]")
+
+
+def _allocation_causes(obj: Object, old: Object) -> Iterator[Cause]:
+    """An allocation may go and may not change; only an allocated claim has users, and one that goes gets no new ones
+    (ValidateResourceClaimStatusUpdate, pkg/apis/resource/validation)."""
+    new, before = child(obj, "status"), child(old, "status")
+    given, users = new.get("allocation"), objects(new.get("reservedFor"))
+    if users and not given:
+        yield forbidden_field("status.reservedFor", "may not be specified when `allocated` is not set")
+    elif metadata(old).get("deletionTimestamp") and any(one not in objects(before.get("reservedFor")) for one in users):
+        why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+        yield forbidden_field("status.reservedFor", why)
+    if given and before.get("allocation") and given != before.get("allocation"):
+        yield invalid_field("status.allocation", given, "field is immutable")
 
 
 def _changed_drivers(new: Object, old: Object) -> set[str]:
