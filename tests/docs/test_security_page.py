@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from policyengine.kube import limited_process
 from policyengine.kube.http import aiohttp_transport
-from policyengine.kube.policies import proof_process, proving, reload
+from policyengine.kube.policies import proving, reload
 from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
@@ -26,7 +27,7 @@ MIB = 1 << 20
         ("| nesting | 64 levels |", MAX_DEPTH, 1),
         ("| a test | 20,000 messages |", policy_test.STEPS, 1),
         ("to compile and test it | 2 s (`policies.cpuLimit`)", proving.CPU_SECONDS, 1),
-        ("to compile and test it | 128 MiB |", proof_process.MEMORY, MIB),
+        ("to compile and test it | 128 MiB |", limited_process.MEMORY, MIB),
         ("about 3 s after the first list", reload.SETTLING, 1),
         ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
         ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),

@@ -7,31 +7,25 @@ Rules:
    that texts which take long hold up only each other. A lane proves one text at a time, and takes next the one whose
    author cost the least there since the lane was empty.
 3. A proof that ended for no fault of the text says nothing about the text: `Unproved`.
-
-A proof costs two forks, 15 ms, of a process that has imported everything; a new interpreter would cost 1.1 s of CPU
-time. That process takes 60 MiB and starts with the first text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
+from policyengine.kube.limited_work import Ended, LimitedWork, NoAnswer, NoProcess
 from policyengine.kube.policies.allow_list import allowed
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem, SourceKey
+from policyengine.kube.policies.proof import prepared
 from policyengine.language.diagnostics import Severity
 
 CPU_SECONDS: Final = 2.0
@@ -43,26 +37,6 @@ PATIENCE: Final = 10.0
 TURN: Final = 0.0005
 """Seconds for which a compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms would
 come on top of every wait of the loop's."""
-_PROCESS: Final = "policyengine.kube.policies.proof_process"
-
-
-class Running(NamedTuple):
-    """The other process."""
-
-    process: subprocess.Popen[bytes]
-    control: socket.socket
-    """Through this it gets one end of a socket for each proof."""
-
-
-class Ended(NamedTuple):
-    """How a proof ended."""
-
-    problem: Problem | None
-    """What it found."""
-    by: int
-    """The signal that ended it; 0 where it came to its end."""
-    cost: float
-    """Seconds of CPU time."""
 
 
 class Unproved(Exception):
@@ -87,9 +61,9 @@ class Prover:
         self._plugins = registry()
         self._fail_level = fail_level
         self._allow = allow
-        self._arguments = f"{registry.__module__}:{registry.__name__}", log_format, str(niceness)
+        source = f"{registry.__module__}:{registry.__name__}"
+        self._work = LimitedWork(prepared, source, log_format, niceness=niceness)
         self._lanes = Lane(QUICK * cpu_seconds), Lane(cpu_seconds)
-        self._running: Running | None = None
 
     async def problem(self, author: str, name: str, data: Mapping[str, str]) -> Problem | None:
         """What is wrong with the texts of the object of that name. Raises `Unproved`."""
@@ -106,12 +80,7 @@ class Prover:
 
     def close(self) -> None:
         """Kill the other process and all its proofs."""
-        if self._running is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._running.process.pid, signal.SIGKILL)
-            self._running.process.wait()
-            self._running.control.close()
-            self._running = None
+        self._work.close()
 
     @asynccontextmanager
     async def _proved(
@@ -122,81 +91,29 @@ class Prover:
         request = [dict(data), self._fail_level.value, is_tested, may]
         for lane in self._lanes:
             async with lane.turn(author):
-                ended = await self._ended(json.dumps([*request, lane.seconds]))
+                ended = await self._ended(request, lane.seconds)
                 lane.cost[author] += ended.cost
                 if ended.by != signal.SIGPROF or lane is self._lanes[-1]:
                     yield _problem(ended, "compiling and testing it" if is_tested else "compiling it", lane.seconds)
                     return
 
-    async def _ended(self, request: str) -> Ended:
+    async def _ended(self, request: Sequence[Any], seconds: float) -> Ended:
         late = PATIENCE * (1 + self._lanes[-1].seconds)
         try:
-            async with asyncio.timeout(late):
-                return await self._answer(request.encode())
+            return await self._work.ended(request, seconds, late)
         except TimeoutError:
-            self.close()
             raise Unproved(f"it was not proved within {late:g} s: the machine has too much to do") from None
-
-    async def _answer(self, request: bytes) -> Ended:
-        """Have a proof read the request. Cancelled, it kills the proof."""
-        reader, writer = await asyncio.open_unix_connection(sock=self._connect())
-        pid = 0
-        try:
-            pid = int(await reader.readline())
-            writer.write(request)  # only now: one that is cancelled before ends without a request
-            writer.write_eof()
-            *found, end = (await reader.read()).splitlines()
-            pid = 0
-            by, cost = json.loads(end)
-            problem = None if by else json.loads(found[0])
-            return Ended(problem and Problem.of_json(problem), by, cost)
-        except (OSError, ValueError, IndexError):
+        except NoProcess as why:
+            sentence = f"no process to prove it in can be started: {why}; give the policy as a file"
+            raise Unproved(sentence) from None
+        except NoAnswer:
             raise Unproved("its proof ended without an answer") from None
-        finally:
-            if pid:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            writer.close()
-
-    def _connect(self) -> socket.socket:
-        """A socket whose other end is a new proof's."""
-        if sys.platform == "win32":
-            raise Unproved("this system cannot fork, which a proof needs; give the policy as a file")
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._hand_over(theirs)
-            except OSError as error:
-                ours.close()
-                raise Unproved(f"no process to prove it in can be started: {error.strerror}") from None
-        return ours
-
-    def _hand_over(self, end: socket.socket) -> None:
-        if self._running is not None:
-            try:
-                socket.send_fds(self._running.control, [b"\0"], [end.fileno()])
-                return
-            except OSError:  # it has ended, or stands still
-                self.close()
-        self._running = self._started()
-        socket.send_fds(self._running.control, [b"\0"], [end.fileno()])
-
-    def _started(self) -> Running:
-        command = [sys.executable, "-P", "-m", _PROCESS, *self._arguments]
-        path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-        environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        with theirs:
-            return Running(
-                subprocess.Popen(command, stdin=theirs.fileno(), env=environment, start_new_session=True), ours
-            )
 
 
 def _problem(ended: Ended, what: str, seconds: float) -> Problem | None:
     """What a proof says of the text. Raises `Unproved`."""
     if not ended.by:
-        return ended.problem
+        return ended.answer and Problem.of_json(ended.answer)
     if ended.by == signal.SIGPROF:
         return Problem(f"{what} takes more than {seconds:g} s of CPU time; shorten it or its tests, or split it")
     name = signal.Signals(ended.by).name

@@ -88,8 +88,8 @@ async def test_a_proof_that_nobody_waits_for_is_killed(prover: Prover) -> None:
 
 def proofs(prover: Prover) -> set[int]:
     """The processes that prove: those below the supervisors, which are below the server."""
-    assert prover._running is not None
-    return {child for one in children(prover._running.process.pid) for child in children(one)}
+    assert prover._work.running is not None
+    return {child for one in children(prover._work.running.process.pid) for child in children(one)}
 
 
 def children(pid: int) -> set[int]:
@@ -108,7 +108,7 @@ async def test_a_proof_that_is_late_is_killed_and_tried_again(monkeypatch: pytes
 
 async def test_where_no_process_can_be_started_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    message = "no process to prove it in can be started: No such file or directory"
+    message = "no process to prove it in can be started: No such file or directory; give the policy as a file"
     assert await said(Prover(registry), "") == f"unproved: {message}"
     monkeypatch.setattr(sys, "platform", "win32")
     assert "cannot fork" in await said(Prover(registry), "")
@@ -122,9 +122,9 @@ from tests.kube.policies.unruly import registry
 async def main():
     prover = Prover(registry)
     asyncio.ensure_future(prover.problem("jane", "a", {"a.policy": "sleeps"}))
-    while prover._running is None:
+    while prover._work.running is None:
         await asyncio.sleep(0.01)
-    print(prover._running.process.pid, flush=True)
+    print(prover._work.running.process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())

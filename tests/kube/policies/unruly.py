@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.kube.policies import compiling
+from policyengine.kube.policies import compiling, proof
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.plugins.registry import IN_TREE
@@ -19,8 +19,8 @@ from policyengine.plugins.registry import IN_TREE
 def registry() -> PluginRegistry:
     """The in-tree plugins."""
     main = sys.modules["__main__"]
-    if main.__spec__ is not None and main.__spec__.name.endswith(".proof_process"):
-        main.compiled = _unruly  # type: ignore[attr-defined]  # in the process that proves, and nowhere else
+    if main.__spec__ is not None and main.__spec__.name.endswith(".limited_process"):
+        proof.compiled = _unruly  # in the process that proves, and nowhere else
     return IN_TREE
 
 
