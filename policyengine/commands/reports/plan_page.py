@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from policyengine.commands.reports.html_page import document, table, text_of
 from policyengine.commands.reports.plan_picture import pictures
-from policyengine.commands.reports.plan_text import head, tables
+from policyengine.plan.tables import head, tables
 
 if TYPE_CHECKING:
     from policyengine.plan.comparison import Plan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 from rich.text import Text
@@ -11,11 +11,12 @@ from rich.text import Text
 from policyengine.commands.console import standard_output
 from policyengine.control_characters import escaped
 
+if TYPE_CHECKING:
+    from policyengine.plan.tables import Titled
+
 WIDE: Final = 160
 """Columns where the output is no terminal: nothing is folded that a program may read."""
 _COLOURS: Final = {"better": "green", "worse": "bold red"}
-Titled = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""A table: its title, headers and rows."""
 
 
 def print_tables(head: Iterable[str], tables: Iterable[Titled], notes: Iterable[str] = ()) -> None:

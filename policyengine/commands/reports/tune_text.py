@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from policyengine.commands.reports.tables import Titled, print_tables
+from policyengine.commands.reports.tables import print_tables
 
 if TYPE_CHECKING:
+    from policyengine.plan.tables import Titled
     from policyengine.tuning.session import Found
 
 FRONT: Final = 20
