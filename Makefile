@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup system demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
+.PHONY: setup system web demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
         record fuzz soak attacks ray release lock format clean
 
 setup: $(STAMP)
@@ -17,6 +17,15 @@ $(STAMP): pyproject.toml requirements.lock
 	$(PIP) --require-hashes -r requirements.lock
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $(STAMP)
+
+# What the pages run in a browser: bundled from packages that npm checks by their hashes; nothing of it is committed.
+# Without it the pages can be read, and the playground says what it lacks.
+BUILT := policyengine/server/pages/static/built
+web: $(BUILT)/hashes.json
+
+$(BUILT)/hashes.json: web/package-lock.json web/.npmrc web/build.js $(wildcard web/src/*)
+	@if ! command -v npm >/dev/null; then echo "npm is not installed; the pages have no playground and no pictures"; \
+	elif ! (cd web && npm ci --silent && npm run --silent build); then echo "npm cannot build the playground: see above"; fi
 
 demo: setup
 	$(BIN)/policyengine demo
@@ -29,7 +38,7 @@ system:
 	    >/dev/null 2>&1 || echo "$(PACKAGES) cannot be installed; tests that need them are skipped"; fi
 
 # What needs one processor each runs side by side, then what needs them all, or none beside it.
-test: system setup
+test: system setup web
 	$(MAKE) -j2 lint types contracts policies image
 	$(MAKE) ratios unit
 
@@ -51,7 +60,7 @@ unit: setup
 policies: setup # every branch of every policy that comes along is seen by its tests
 	$(BIN)/policyengine test --coverage --fail-under 100 policies
 
-image: setup    # what deploy/Dockerfile installs, in a virtual environment of its own
+image: setup web # what deploy/Dockerfile installs, in a virtual environment of its own
 	sh deploy/install.sh build/image
 
 # A few seconds of decisions as ratios within the run, beside those that were kept. It tells and never fails: machines are
@@ -160,4 +169,4 @@ format: setup
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BUILT) web/node_modules build dist .mypy_cache .ruff_cache .hypothesis

@@ -120,3 +120,21 @@ def _refuse_tricks(text: str, loader: Any) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             raise PlainYamlError(f"is nested too deeply: more than {MAX_DEPTH} levels deep on line {line}", line)
+
+
+def written(*data: Any) -> str:
+    """Documents as YAML for people: keys in their order, texts of several lines as literal blocks."""
+    return yaml.dump_all(data, Dumper=_Blocks, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Blocks(yaml.SafeDumper):
+    """Writes texts of several lines as literal blocks, and nothing by reference."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Blocks.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from policyengine import plain_yaml
 from policyengine.cluster.kinds import CONFIG_MAPS, SCHEDULING_POLICIES
 from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
@@ -35,7 +33,7 @@ def scheduling_policies(path: Path) -> str:
         raise UnusableInput(f"`{path}`: {error}") from None
     if not items:
         raise UnusableInput(f"`{path}` holds no ConfigMap")
-    return yaml.dump_all(items, Dumper=_Blocks, sort_keys=False, width=120, allow_unicode=True)
+    return plain_yaml.written(*items)
 
 
 def _of_files(path: Path) -> ConfigMap:
@@ -96,13 +94,3 @@ def _tried(source: ConfigMapSource) -> dict[str, Any]:
     if BUDGET in written:
         fields["budget"] = plain_yaml.load(str(written[BUDGET]))
     return fields
-
-
-class _Blocks(yaml.SafeDumper):
-    """Writes texts of several lines as literal blocks."""
-
-
-_Blocks.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
-)

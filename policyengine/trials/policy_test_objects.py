@@ -22,12 +22,13 @@ _RESOURCES = {"storage": "ephemeral-storage"}
 
 
 def given_node(step: ir_test.GivenNode) -> Node:
-    """The node. What is not said: it is ready, untainted, and has nothing; capacity and allocatable stand in for one
-    another; its label `kubernetes.io/hostname` is its name.
+    """The node. Raises `ObjectError` where `spec` or `status` holds something that a node does not."""
+    return decode(Node, node_item(step))
 
-    Raises:
-        ObjectError: `spec` or `status` holds something that a node does not.
-    """
+
+def node_item(step: ir_test.GivenNode) -> Json:
+    """The node as the API has it. What is not said: it is ready, untainted, and has nothing; capacity and allocatable
+    stand in for one another; its label `kubernetes.io/hostname` is its name."""
     fields: Fields = step.fields
     labels = {"kubernetes.io/hostname": step.name, **fields.get("labels", {})}
     for name, label in (("zone", ZONE), ("region", REGION)):
@@ -48,7 +49,7 @@ def given_node(step: ir_test.GivenNode) -> Node:
         "conditions": _conditions(fields),
         "images": [{"names": [name]} for name in fields.get("images", [])],
     }
-    return decode(Node, _with_raw(metadata, spec, status, fields))
+    return _with_raw(metadata, spec, status, fields)
 
 
 def _conditions(fields: Fields) -> list[Any]:
@@ -65,12 +66,13 @@ def _usage(usage: Fields) -> dict[str, str]:
 
 
 def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str) -> Pod:
-    """The pod. What is not said: namespace `default`, one container without requests, a UID that sorts in the order
-    in which the pods are given.
+    """The pod. Raises `ObjectError` where `spec` or `status` holds something that a pod does not."""
+    return decode(Pod, pod_item(step, number, scheduler, created))
 
-    Raises:
-        ObjectError: `spec` or `status` holds something that a pod does not.
-    """
+
+def pod_item(step: ir_test.GivenPod, number: int, scheduler: str, created: str) -> Json:
+    """The pod as the API has it. What is not said: namespace `default`, one container without requests, a UID that
+    sorts in the order in which the pods are given."""
     fields: Fields = step.fields
     metadata = {
         "name": step.name,
@@ -97,7 +99,7 @@ def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str)
         if "podGroup" in fields and "group" not in fields
         else None,
     }
-    return decode(Pod, _with_raw(metadata, spec, _pod_status(step, created), fields))
+    return _with_raw(metadata, spec, _pod_status(step, created), fields)
 
 
 def given_namespace(step: ir_test.GivenPod, known: Mapping[str, object]) -> Namespace | None:

@@ -1,0 +1,31 @@
+// Pictures of pages: every `figure[data-chart]` is drawn from the JSON of the script it names.
+//
+// {title, at, lines: [{name, values, variable}], clock, unit} is drawn as it is; {title, now, point: [{name, value,
+// variable}]} adds a point whenever it is sent anew, from when the page was opened.
+import { drawn } from "./chart.js";
+
+const KEPT = 3600; // points: two hours of them, one every two seconds
+
+for (const host of document.querySelectorAll("[data-chart]")) {
+  const source = document.getElementById(host.dataset.chart);
+  host.hidden = false;
+  const first = JSON.parse(source.textContent);
+  if (!first.point) {
+    drawn(host, first.title, first.at, first.lines, first);
+    continue;
+  }
+  const at = [];
+  const values = first.point.map(() => []);
+  let picture = null;
+  const add = () => {
+    const said = JSON.parse(source.textContent);
+    if (at.length && said.now <= at.at(-1)) return;
+    at.push(said.now);
+    said.point.forEach((one, index) => values[index].push(one.value));
+    if (at.length > KEPT) for (const column of [at, ...values]) column.shift();
+    if (picture) picture.update(at, values);
+    else picture = drawn(host, said.title, at, said.point.map((one, index) => ({ ...one, values: values[index] })), { clock: true });
+  };
+  add();
+  source.addEventListener("fresh", add);
+}
