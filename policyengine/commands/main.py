@@ -43,6 +43,7 @@ COMMANDS = {
     "simulate": "Play a scenario on virtual time: who is placed where, and when.",
     "test": "Run the tests of policies, with coverage and mutation.",
     "tune": "Find values and weights that do better on recorded days.",
+    "web": "Pages to look at: a cluster in a file, a recording, or one that is watched.",
     "webhook": "Refuses broken policies at kubectl apply, as an admission webhook.",
 }
 """Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`; where

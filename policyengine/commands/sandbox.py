@@ -161,7 +161,7 @@ async def _serve(
             async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling, start=start) as running:
                 elector = running.scheduler.elector
                 number = nodes + sum(path == NODES.path() for path, _ in start)
-                click.echo(_welcome(world.url, elector.pages if elector else None, out, number, profiles))
+                click.echo(_welcome(world.url, (elector.pages if elector else None) or "", out, number, profiles))
                 await stop.wait()
 
 
@@ -190,11 +190,12 @@ async def _with_pages(
         yield scheduler
 
 
-def _welcome(url: str, pages: str | None, out: Path, nodes: int, profiles: list[Profile]) -> str:
+def _welcome(url: str, pages: str, out: Path, nodes: int, profiles: list[Profile]) -> str:
     names = ", ".join(f"{profile.scheduler_name} (policy {profile.name})" for profile in profiles)
     return "\n".join(
         (
             f"API server  {url}",
+            f"look at     {pages}/",
             f"pages       {pages}/metrics, …/debug/queue",
             f"nodes       {nodes}",
             f"schedulers  {names or 'default-scheduler only; give --policy, or apply a ConfigMap'}",

@@ -16,7 +16,7 @@ from policyengine.framework.profile import Profile
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import leave_to
 from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
-from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, Version
 from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 
@@ -33,6 +33,7 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     if served is not None:
         served.runtime = ProfileRuntime(profile)
         served.is_served = True
+        _note(served, core.now)
         if served.rollout is not None:
             served.rollout.start_over()
         known = _members(core, profile.scheduler_name)
@@ -42,6 +43,7 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     queue = SchedulingQueue(profile, core.timeline, core.now, core.view)
     served = ServedProfile(runtime, queue)
     core.profiles[served.scheduler_name] = served
+    _note(served, core.now)
     members = list(_members(core, profile.scheduler_name))
     for pod in members:
         queue.observe_member(pod, core.now)
@@ -50,6 +52,12 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     for pod in members:
         if pod.state is PodState.PENDING:
             queue.add(pod, core.now)
+
+
+def _note(served: ServedProfile, now: float) -> None:
+    profile = served.runtime.profile
+    if not served.versions or served.versions[-1].policy_hash != profile.policy_hash:
+        served.versions.append(Version(now, profile.name, profile.policy_hash))
 
 
 def _members(core: Core, scheduler_name: str) -> Iterator[PodInfo]:

@@ -5,8 +5,9 @@ A profile whose policy was removed keeps its queue and is not served; its pods w
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.scheduling_status import GangStatus, PlacedGang, SchedulingStatus
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from policyengine.scheduler.queue.gang_table import Gang
 
 T = TypeVar("T")
+VERSIONS: Final = 20
+"""Policies of one scheduler name, one after the other, that are remembered."""
 
 
 class ProfileRuntime:
@@ -43,6 +46,15 @@ class ProfileRuntime:
         self.pre_bind = _all_extend(profile.pre_bind, PreBindPlugin, "PreBind")
 
 
+class Version(NamedTuple):
+    """A policy that began to serve."""
+
+    since: float
+    """Seconds since the epoch; 0.0 for one that served from the start."""
+    policy: str
+    policy_hash: str
+
+
 class ServedProfile:
     """What serves the pods of one scheduler name."""
 
@@ -55,6 +67,8 @@ class ServedProfile:
         """Turns that are due to it, in shares (`cycle.next_turn`)."""
         self.rollout: Rollout | None = None
         """A candidate policy beside the one that serves."""
+        self.versions: deque[Version] = deque(maxlen=VERSIONS)
+        """The policies that served, the last one last."""
         self.candidate: ServedProfile | None = None
         """The candidate's runtime over this queue: it runs the cycles of a canary's pods."""
 

@@ -10,6 +10,7 @@ A decision by the in-tree plugins is counted with about 1,200 bytes, half of whi
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class RecentPlacements:
         """The pod's last placement, if it is among those kept."""
         kept = self._by_pod.get(uid)
         return None if kept is None else kept[1]
+
+    def newest_first(self) -> Iterator[tuple[str, Placement]]:
+        """(UID, record) of all that are kept."""
+        return ((uid, placement) for uid, (_, placement) in reversed(self._by_pod.items()))
 
     def _let_go(self, size: int, placement: Placement) -> None:
         self.bytes -= size

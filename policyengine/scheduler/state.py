@@ -31,6 +31,7 @@ from policyengine.scheduler.messages import Message
 from policyengine.scheduler.neighbours import Neighbour
 from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
+from policyengine.scheduler.profiles import Version
 from policyengine.scheduler.queue.fair_share import FairPods
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 from policyengine.scheduler.recent_placements import Placement
@@ -120,6 +121,11 @@ class SchedulerState:
         """Who else is asked."""
         return self._core.extenders
 
+    def versions(self, scheduler_name: str) -> list[Version]:
+        """The policies that served the scheduler name, as far as they are remembered, the last one last."""
+        served = self._core.profiles.get(scheduler_name)
+        return [] if served is None else list(served.versions)
+
     @property
     def rollouts(self) -> dict[str, Rollout]:
         """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
@@ -206,6 +212,10 @@ class SchedulerState:
     def placement(self, uid: str) -> Placement | None:
         """What was decided when the pod was given a node last, and why; None where nothing is known of it any more."""
         return self._core.placements.of(uid)
+
+    def recent_placements(self) -> Iterator[tuple[str, Placement]]:
+        """(pod's UID, its last placement) of those that are kept, the newest first."""
+        return self._core.placements.newest_first()
 
     def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
         """Call `listener` with (UID, entry) for every entry of every pod's timeline, as they happen; None ends it."""

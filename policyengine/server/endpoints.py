@@ -1,4 +1,4 @@
-"""The scheduler's own pages: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/configz`, `/version` and `/debug`.
+"""The scheduler's own pages: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/configz`, `/version`, `/debug` and `/ui/`.
 
 Only GET, and PUT of the log level; headers and connections bounded by `listening`. On loopback unless told
 otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
@@ -32,6 +32,8 @@ from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listeni
 from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.pages.site import Site
+from policyengine.server.pages.source import LiveSource
 from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__
 
@@ -91,6 +93,8 @@ class Endpoints:
             self.application.router.add_put("/debug/flags/v", self._set_level)
         for path, handler in pages.items():
             self.application.router.add_get(path, handler)
+        if configuration["endpoints"]["debug"] and configuration["endpoints"]["page"]:
+            Site(LiveSource(scheduler, clock), clock, configuration["endpoints"]["hosts"]).add_to(self.application)
 
     def _page(self, read: Callable[[SchedulerState], dict[str, Any]]) -> Handler:
         async def handler(request: web.Request) -> web.Response:

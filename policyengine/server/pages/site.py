@@ -1,0 +1,181 @@
+"""The pages over HTTP.
+
+Rules:
+1. Only GET; nothing here changes the cluster, and no credential is ever on a page.
+2. A browser loads nothing from elsewhere, runs no script but ours, and shows no page in somebody else's frame.
+3. The Host must be an address, `localhost` or a name that was given: a web page whose own name is made to resolve to
+   us (DNS rebinding) reads nothing.
+4. A page refers to others relative to itself, so that it works behind any proxy's prefix.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Collection
+from importlib.resources import files
+from typing import Any, Final
+
+from aiohttp import web
+from yarl import URL
+
+from policyengine.clock import Clock
+from policyengine.control_characters import escaped
+from policyengine.server.callers import Handler
+from policyengine.server.pages import overview, rendering
+from policyengine.server.pages.source import Asked, Moment, NotShown, Source
+from policyengine.server.pages.viewers import STREAM, Parts, Viewers
+
+ROOT: Final = "/ui/"
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_STATIC: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
+_PORT: Final = re.compile(r":\d*$")
+
+
+Content = Callable[[Moment, Asked], dict[str, Any]]
+"""What a page's template shows. Raises `NotShown`."""
+PAGES: Final[dict[str, tuple[str, Content]]] = {
+    "": ("overview.html", overview.content),
+}
+"""Path below `ROOT` -> template, and what makes its content."""
+TABS: Final = (("", "Overview"),)
+"""What every page leads to."""
+
+
+class Site:
+    """The pages of one source."""
+
+    def __init__(self, source: Source, clock: Clock, hosts: Collection[str] = ()) -> None:
+        """`hosts`: names, beside `localhost` and addresses, by which they may be asked for."""
+        self._source = source
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self.viewers = Viewers(clock)
+
+    def add_to(self, application: web.Application) -> None:
+        """Serve the pages with this application; `/` leads to them."""
+        add = application.router.add_get
+        add("/", self.guarded(_to_pages))
+        add(f"{ROOT}static/{{name}}", self.guarded(_static))
+        for path, (template, content) in PAGES.items():
+            add(ROOT + path, self.guarded(self._page(template, content)))
+        application.on_shutdown.append(self._close)
+
+    async def _close(self, application: web.Application) -> None:
+        self.viewers.close()
+
+    def guarded(self, handler: Handler) -> Handler:
+        """The handler behind rules 2 and 3."""
+
+        async def guard(request: web.Request) -> web.StreamResponse:
+            host = _PORT.sub("", request.headers.get("Host", "")).lower()
+            if not self._is_ours(host):
+                text = f"ask by `localhost` or an address, not by `{escaped(host)}`; or add that to endpoints.hosts\n"
+                return web.Response(status=403, text=text, headers=HEADERS)
+            try:
+                answer = await handler(request)
+            except NotShown as error:
+                answer = self._refusal(request, error.status, str(error))
+            if not answer.prepared:
+                answer.headers.update(HEADERS)
+            return answer
+
+        return guard
+
+    def _is_ours(self, host: str) -> bool:
+        if host == "localhost" or host in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            return False
+        return True
+
+    def _page(self, template: str, content: Content) -> Handler:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            async def parts() -> Parts:
+                return rendering.live_parts(template, await self._context(request, content))
+
+            if STREAM in request.headers.get("Accept", ""):
+                return await self.viewers.stream(request, parts, HEADERS)
+            html = rendering.page(template, await self._context(request, content))
+            return web.Response(text=html, content_type="text/html")
+
+        return handler
+
+    async def _context(self, request: web.Request, content: Content) -> dict[str, Any]:
+        asked = Asked(request.match_info, request.query)
+        at = moment_of(request.query.get("at"))
+        async with self._source.moment(at) as moment:
+            return {**self._frame(request, at), **_told(moment), **content(moment, asked)}
+
+    def _frame(self, request: web.Request, at: float | None) -> dict[str, Any]:
+        """What every page has around its own."""
+        root = "../" * (request.path.count("/") - ROOT.count("/"))
+        kept = {} if at is None else {"at": request.query["at"]}
+
+        def link(path: str, **query: object) -> str:
+            """The address of another page, at the same moment."""
+            given = kept | {key: str(value) for key, value in query.items() if value not in (None, "")}
+            return root + str(URL(path or "./").with_query(given)) if given else root + (path or "./")
+
+        def here(**query: object) -> str:
+            """This page, asked for something else besides."""
+            given = {**request.query, **{key: "" if value is None else str(value) for key, value in query.items()}}
+            return str(URL("").with_query({key: value for key, value in given.items() if value})) or "?"
+
+        path = request.path.removeprefix(ROOT)
+        return {
+            "root": root,
+            "tabs": TABS,
+            "tab": path.partition("/")[0],
+            "title": self._source.title,
+            "is_live": self._source.is_live,
+            "span": self._source.span,
+            "steps": [],
+            "at": at,
+            "query": request.query,
+            "link": link,
+            "here": here,
+        }
+
+    def _refusal(self, request: web.Request, status: int, message: str) -> web.Response:
+        html = rendering.page("refusal.html", self._frame(request, None) | {"message": message, "status": status})
+        return web.Response(status=status, text=html, content_type="text/html")
+
+
+def _told(moment: Moment) -> dict[str, Any]:
+    return {"now": moment.now, "who": moment.who, "leads": moment.leads, "notes": moment.notes}
+
+
+def moment_of(text: str | None) -> float | None:
+    """A moment in a query: seconds since the epoch. Raises `NotShown`."""
+    if not text:
+        return None
+    try:
+        at = float(text)
+    except ValueError:
+        at = -1.0
+    if not 0 <= at < 1e11:
+        raise NotShown(400, f"`at={text[:40]}` is no moment; write seconds since 1970")
+    return at
+
+
+async def _to_pages(request: web.Request) -> web.Response:
+    return web.Response(status=302, headers={"Location": ROOT.lstrip("/")})
+
+
+async def _static(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    kind = _STATIC.get(name.rpartition(".")[2])
+    found = files("policyengine.server.pages").joinpath("static", name)
+    if kind is None or "/" in name or not found.is_file():
+        raise NotShown(404, f"there is no file `{name}`")
+    return web.Response(body=found.read_bytes(), content_type=kind, charset="utf-8")

@@ -1,0 +1,110 @@
+"""What pages are rendered from: a scheduler's state at a moment, and who says so."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from policyengine.clock import Clock
+from policyengine.kube.policies.precedence import SourceKey, Standing
+from policyengine.kube.scheduling import Scheduler
+from policyengine.scheduler.state import SchedulerState
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One state of the scheduler. It holds until the block that gave it ends."""
+
+    state: SchedulerState
+    now: float
+    """Seconds since the epoch."""
+    who: str
+    """Who says this: a replica, a file."""
+    leads: bool | None = None
+    """Whether that replica decides; None where nobody does."""
+    standings: Mapping[SourceKey, Standing] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What is to be known of all that is shown: a sentence each."""
+
+
+class NotShown(Exception):
+    """What was asked for cannot be shown: an HTTP status, and a sentence that says why and what to do."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asks a page for."""
+
+    path: Mapping[str, str]
+    """The parts of the path that are names."""
+    query: Mapping[str, str]
+
+
+class Source(Protocol):
+    """Where moments come from."""
+
+    @property
+    def title(self) -> str:
+        """What is looked at, in a few words."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it changes by itself."""
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The first and last moment that can be asked for, in seconds since the epoch; None where there is only one."""
+
+    def moment(self, at: float | None = None) -> AbstractAsyncContextManager[Moment]:
+        """The state at that moment, or at the last one. Raises `NotShown`."""
+
+
+class LiveSource:
+    """The scheduler of this process."""
+
+    is_live = True
+    span = None
+
+    def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+
+    @property
+    def title(self) -> str:
+        """Its host's name."""
+        return f"scheduler on {socket.gethostname()}"
+
+    @asynccontextmanager
+    async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
+        """As it is."""
+        elector = self._scheduler.elector
+        yield Moment(
+            self._scheduler.state,
+            self._clock.now(),
+            socket.gethostname() if elector is None else elector.identity,
+            elector is None or elector.holds(),
+            self._scheduler.reloader.standings,
+        )
+
+
+class StillSource:
+    """A state that does not change."""
+
+    is_live = False
+    span = None
+
+    def __init__(self, title: str, moment: Moment) -> None:
+        self.title = title
+        self._moment = moment
+
+    @asynccontextmanager
+    async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
+        """The only one."""
+        yield self._moment
