@@ -41,17 +41,17 @@ def content(state: SchedulerState, asked: Asked) -> dict[str, Any]:
         values, title = kept_off(state, by.removeprefix(RULE))
     else:
         values, title = fullness(table, by), f"{by} asked for, of what there is"
-    order = sorted(range(table.n), key=lambda row: (_label(table, row, group), table.names[row]))
+    order = sorted(range(table.n), key=lambda row: (label_of(table, row, group), table.names[row]))
     return {
         "by": by,
-        "bys": [*_offered(table), PODS],
+        "bys": [*offered(table), PODS],
         "rules": rules,
         "rule_prefix": RULE,
         "group": group,
         "group_keys": keys,
         "groups": list(_groups(table, group, values)),
         "heat_names": [table.names[row] for row in order],
-        "heat_groups": [_label(table, row, group) for row in order],
+        "heat_groups": [label_of(table, row, group) for row in order],
         "heat_values": values[order].tolist(),
         "heat_title": title,
         "nodes": table.n,
@@ -95,7 +95,7 @@ def _different(state: SchedulerState) -> Iterator[tuple[Evaluator, Any]]:
             return
 
 
-def _offered(table: NodeTable) -> list[str]:
+def offered(table: NodeTable) -> list[str]:
     """The resources that some node has."""
     return [name for name in table.resources if bool((table.allocatable(name) > 0).any())]
 
@@ -110,17 +110,18 @@ def group_keys(table: NodeTable) -> list[str]:
     return sorted(few, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key))
 
 
-def _label(table: NodeTable, row: int, key: str) -> str:
+def label_of(table: NodeTable, row: int, key: str) -> str:
+    """What the node in `row` has under the label; empty where it has none."""
     return table.objects[row].metadata.labels.get(key, "")
 
 
 def _groups(table: NodeTable, key: str, values: Values) -> Iterator[dict[str, Any]]:
     """`{value, nodes, pods, mean, least, most, resources}`: those with most nodes first."""
-    labels = [_label(table, row, key) for row in range(table.n)]
+    labels = [label_of(table, row, key) for row in range(table.n)]
     shown = [name for name, _ in Counter(labels).most_common(GROUPS)]
     numbers = {name: number for number, name in enumerate(shown)}
     ids = np.array([numbers.get(label, -1) for label in labels], np.int64)
-    offered = _offered(table)[:4]
+    resources = offered(table)[:4]
     for number, name in enumerate(shown):
         rows = np.flatnonzero(ids == number)
         told = values[rows][values[rows] >= 0]
@@ -132,6 +133,7 @@ def _groups(table: NodeTable, key: str, values: Values) -> Iterator[dict[str, An
             "least": int(told.min()) if len(told) else None,
             "most": int(told.max()) if len(told) else None,
             "resources": [
-                (one, int(table.requested(one)[rows].sum()), int(table.allocatable(one)[rows].sum())) for one in offered
+                (one, int(table.requested(one)[rows].sum()), int(table.allocatable(one)[rows].sum()))
+                for one in resources
             ],
         }

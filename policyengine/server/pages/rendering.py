@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -46,6 +47,7 @@ def environment() -> Environment:
         "amount": amount,
         "seconds": seconds,
         "clock": clock_time,
+        "segment": lambda name: quote(name, safe="", errors="replace"),
         "count": lambda number: f"{number:,}",
         "lines": lambda text: Markup("<br>").join(escaped_lines(text).split("\n")),
     }

@@ -11,20 +11,24 @@ Rules:
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 from collections.abc import Callable, Collection
 from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from aiohttp import web
-from yarl import URL
 
 from policyengine.clock import Clock
 from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
-from policyengine.server.pages import overview, rendering
+from policyengine.server.pages import node, nodes, overview, pod, pods, policy, rendering
+from policyengine.server.pages.covering import Covered, Covering
 from policyengine.server.pages.source import Asked, Moment, NotShown, Source
 from policyengine.server.pages.viewers import STREAM, Parts, Viewers
+
+logger = logging.getLogger(__name__)
 
 ROOT: Final = "/ui/"
 HEADERS: Final = {
@@ -44,9 +48,15 @@ Content = Callable[[Moment, Asked], dict[str, Any]]
 """What a page's template shows. Raises `NotShown`."""
 PAGES: Final[dict[str, tuple[str, Content]]] = {
     "": ("overview.html", overview.content),
+    "pods": ("pods.html", pods.content),
+    "pods/{namespace}/{name}": ("pod.html", pod.content),
+    "nodes": ("nodes.html", nodes.content),
+    "nodes/{name}": ("node.html", node.content),
+    "policies": ("policies.html", policy.all_content),
+    "policies/{scheduler}": ("policy.html", policy.content),
 }
 """Path below `ROOT` -> template, and what makes its content."""
-TABS: Final = (("", "Overview"),)
+TABS: Final = (("", "Overview"), ("pods", "Pods"), ("nodes", "Nodes"), ("policies", "Policies"))
 """What every page leads to."""
 
 
@@ -56,6 +66,8 @@ class Site:
     def __init__(self, source: Source, clock: Clock, hosts: Collection[str] = ()) -> None:
         """`hosts`: names, beside `localhost` and addresses, by which they may be asked for."""
         self._source = source
+        self._clock = clock
+        self._covering = Covering()
         self._hosts = frozenset(host.lower() for host in hosts)
         self.viewers = Viewers(clock)
 
@@ -66,10 +78,12 @@ class Site:
         add(f"{ROOT}static/{{name}}", self.guarded(_static))
         for path, (template, content) in PAGES.items():
             add(ROOT + path, self.guarded(self._page(template, content)))
+        add(f"{ROOT}{{rest:.*}}", self.guarded(_nowhere))
         application.on_shutdown.append(self._close)
 
     async def _close(self, application: web.Application) -> None:
         self.viewers.close()
+        self._covering.close()
 
     def guarded(self, handler: Handler) -> Handler:
         """The handler behind rules 2 and 3."""
@@ -83,6 +97,9 @@ class Site:
                 answer = await handler(request)
             except NotShown as error:
                 answer = self._refusal(request, error.status, str(error))
+            except Exception:
+                logger.exception("the page %s could not be rendered", escaped(request.path))
+                answer = self._refusal(request, 500, "this page cannot be rendered, which is a bug; the log says more")
             if not answer.prepared:
                 answer.headers.update(HEADERS)
             return answer
@@ -111,25 +128,33 @@ class Site:
         return handler
 
     async def _context(self, request: web.Request, content: Content) -> dict[str, Any]:
-        asked = Asked(request.match_info, request.query)
         at = moment_of(request.query.get("at"))
+        covered = await self._covered(request, at) if "coverage" in request.query else None
+        asked = Asked(request.match_info, request.query, self._clock.monotonic, covered)
         async with self._source.moment(at) as moment:
             return {**self._frame(request, at), **_told(moment), **content(moment, asked)}
 
+    async def _covered(self, request: web.Request, at: float | None) -> Covered | None:
+        """What the tests see of the policy that this page is about; None where it is about none."""
+        async with self._source.moment(at) as moment:
+            wanted = request.match_info.get("scheduler")
+            profile = next((one for one in moment.state.profiles if one.scheduler_name == wanted), None)
+        return None if profile is None else await self._covering.of(profile)
+
     def _frame(self, request: web.Request, at: float | None) -> dict[str, Any]:
         """What every page has around its own."""
-        root = "../" * (request.path.count("/") - ROOT.count("/"))
+        root = "../" * (request.rel_url.raw_path.count("/") - ROOT.count("/"))
         kept = {} if at is None else {"at": request.query["at"]}
 
         def link(path: str, **query: object) -> str:
             """The address of another page, at the same moment."""
             given = kept | {key: str(value) for key, value in query.items() if value not in (None, "")}
-            return root + str(URL(path or "./").with_query(given)) if given else root + (path or "./")
+            return root + (path or "./") + (f"?{urlencode(given, errors='replace')}" if given else "")
 
         def here(**query: object) -> str:
             """This page, asked for something else besides."""
             given = {**request.query, **{key: "" if value is None else str(value) for key, value in query.items()}}
-            return str(URL("").with_query({key: value for key, value in given.items() if value})) or "?"
+            return "?" + urlencode({key: value for key, value in given.items() if value}, errors="replace")
 
         path = request.path.removeprefix(ROOT)
         return {
@@ -170,6 +195,10 @@ def moment_of(text: str | None) -> float | None:
 
 async def _to_pages(request: web.Request) -> web.Response:
     return web.Response(status=302, headers={"Location": ROOT.lstrip("/")})
+
+
+async def _nowhere(request: web.Request) -> web.Response:
+    raise NotShown(404, f"there is no page `{request.path[:200]}`")
 
 
 async def _static(request: web.Request) -> web.Response:

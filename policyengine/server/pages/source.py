@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,6 +12,7 @@ from policyengine.clock import Clock
 from policyengine.kube.policies.precedence import SourceKey, Standing
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.state import SchedulerState
+from policyengine.server.pages.covering import Covered
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Asked:
     path: Mapping[str, str]
     """The parts of the path that are names."""
     query: Mapping[str, str]
+    monotonic: Callable[[], float]
+    """Seconds on a clock that never goes back, to measure by."""
+    covered: Covered | None = None
+    """What the tests of the policy that is asked about see of it, where that is asked for."""
 
 
 class Source(Protocol):

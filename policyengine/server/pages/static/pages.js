@@ -33,7 +33,8 @@ function follow() {
       ? "not followed: too many pages are watched, or this one is gone; reload it" : "connection lost; trying again");
   }
 }
-if (document.body.hasAttribute("data-follow")) {
+document.documentElement.classList.add("js");
+if (document.body.hasAttribute("data-follow") && document.querySelector("[data-live]")) {
   document.addEventListener("visibilitychange", follow);
   addEventListener("pagehide", () => { if (stream) stream.close(); stream = null; });
   follow();

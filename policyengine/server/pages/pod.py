@@ -1,0 +1,192 @@
+"""One pod: its story, what every rule says of every node, why it has its node, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.view import Snapshot
+from policyengine.diagnosis.kubectl import line
+from policyengine.diagnosis.suggest import suggest
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.nominated import filter_with_nominated
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.state import SchedulerState
+from policyengine.server import debug
+from policyengine.server.pages.lists import part
+from policyengine.server.pages.source import Asked, Moment, NotShown
+from policyengine.suggestion import closest
+from policyengine.trials.trial_attempts import as_pending
+
+BEST: Final = 8
+"""Nodes whose scores are drawn."""
+MOST_NODES: Final = 200
+"""Nodes up to which a scheduler that runs is asked what would help: that takes a few of its milliseconds a node."""
+COLOURS: Final = 8
+
+
+class NodeVerdict(NamedTuple):
+    """What the rules say of one node."""
+
+    node: str
+    refused: Mapping[str, str]
+    """Rule -> its reason, of those that refuse it."""
+    scores: Mapping[str, int]
+    """Rule -> weighted score, where it was scored."""
+    total: int | None
+
+
+def content(moment: Moment, asked: Asked) -> dict[str, Any]:
+    """What the template shows. Raises `NotShown`."""
+    state = moment.state
+    pod = state.view.find_pod(asked.path["namespace"], asked.path["name"])
+    if pod is None:
+        raise NotShown(404, _unknown(state, f"{asked.path['namespace']}/{asked.path['name']}"))
+    told = debug.pod_timeline(state, pod.namespace, pod.name)
+    profile = next((one for one in state.profiles if one.scheduler_name == pod.scheduler_name), None)
+    found: dict[str, Any] = {"pod": pod, "told": told, "stacks": _stacks(told["why"], BEST), "remedies": None}
+    found |= {"explain": line_of_explain(pod), "verdicts": None}
+    if profile is None:
+        return found
+    with as_pending(state, pod, [pod.uid] if pod.node_name else []) as (pending, snapshot):
+        found |= _judged(Evaluator(profile), state, pending, snapshot, asked)
+    if asked.query.get("remedies") and pod.state is PodState.PENDING:
+        found["remedies"] = _remedies(state, profile, pod, moment)
+    return found
+
+
+def _unknown(state: SchedulerState, key: str) -> str:
+    near = closest(key, [pod.key for pod in state.view.pods.values()]) if len(state.view.pods) <= debug.MOST else None
+    return f"no pod `{key}` waits or runs here" + (f"; did you mean `{near}`?" if near else "")
+
+
+def line_of_explain(pod: PodInfo) -> str:
+    """The command that says the same in a terminal; empty for a name that no shell should see."""
+    return line(pod.key, names=[pod.name, pod.namespace]).replace("kubectl", "policyengine explain", 1)
+
+
+def _judged(
+    evaluator: Evaluator, state: SchedulerState, pod: PodInfo, snapshot: Snapshot, asked: Asked
+) -> dict[str, Any]:
+    """What the policy says of every node, as of this moment."""
+    diagnosis = filter_with_nominated(evaluator, state.view, pod)
+    if diagnosis.pre_filter is not None:
+        return {"refused_whole": diagnosis.pre_filter}
+    filters = _refusals(evaluator, pod, snapshot, diagnosis)
+    scores = evaluator.score(pod, snapshot, diagnosis)
+    names, totals = snapshot.nodes.names, dict(zip(scores.rows.tolist(), scores.total.tolist(), strict=True))
+    shares = {
+        one.plugin: dict(zip(scores.rows.tolist(), (one.scores * one.weight).tolist(), strict=True))
+        for one in scores.shares
+    }
+    rows = sorted(range(len(names)), key=lambda row: (-totals.get(row, -1), len(filters.get(row, ())), names[row]))
+    everything = [
+        NodeVerdict(
+            names[row],
+            filters.get(row, {}),
+            {plugin: found[row] for plugin, found in shares.items() if row in found},
+            totals.get(row),
+        )
+        for row in rows
+    ]
+    refusers = list(dict.fromkeys(name for one in filters.values() for name in one))
+    weighted = {one.node: dict(one.scores) for one in everything[:BEST] if one.total is not None}
+    return {
+        "refused_whole": None,
+        "feasible": len(totals),
+        "nodes": len(names),
+        "refusers": refusers,
+        "passing": [name for name in _asked_filters(evaluator, pod, snapshot) if name not in refusers],
+        "scorers": list(shares),
+        "now_stacks": _stacks({"scores": weighted, "tiers": sorted(evaluator.profile.tiers)}, BEST),
+        "by_rule": [(name, sum(name in one for one in filters.values())) for name in refusers],
+        "verdicts": part(_chosen(everything, asked), asked, _keys(asked)),
+    }
+
+
+def _asked_filters(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot) -> list[str]:
+    return [plugin.name for plugin, column in evaluator.filters_asked(pod, snapshot) if column.status.is_success]
+
+
+def _refusals(
+    evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+) -> dict[int, dict[str, str]]:
+    """Row -> rule -> reason, of every rule that refuses the node; not only of the first."""
+    found: dict[int, dict[str, str]] = {}
+    for plugin, column in evaluator.filters_asked(pod, snapshot):
+        if not column.status.is_success:
+            continue
+        for row in column.values.nonzero()[0].tolist():
+            reasons = column.refusals[column.values[row] - 1].reasons_at(row)
+            found.setdefault(row, {})[plugin.name] = ", ".join(reasons)
+    feasible = set(diagnosis.feasible.tolist())
+    for row in range(diagnosis.nodes):
+        if row not in feasible and row not in found:
+            status = diagnosis.refusal(row)
+            found[row] = {status.plugin or "the pod's spec": status.message}
+    return found
+
+
+def _chosen(everything: Sequence[NodeVerdict], asked: Asked) -> list[NodeVerdict]:
+    """Those that the query asks for: `fits`, `refused`, or those that one rule refuses; by name."""
+    show, rule, looked_for = (asked.query.get(name, "") for name in ("show", "rule", "node"))
+    return [
+        one
+        for one in everything
+        if looked_for in one.node
+        and (not rule or rule in one.refused)
+        and (show not in ("fits", "refused") or (show == "fits") == (not one.refused))
+    ]
+
+
+def _keys(asked: Asked) -> dict[str, Any]:
+    """What the table can be sorted by: the node, the total, and any rule's score or reason."""
+    rule = asked.query.get("sort", "").removeprefix("-")
+    return {
+        rule: lambda one: (one.scores.get(rule, -1), one.refused.get(rule, "")),
+        "node": lambda one: one.node,
+        "total": lambda one: (one.total is not None, one.total or 0),
+    }
+
+
+class Stack(NamedTuple):
+    """One node's scores as a bar."""
+
+    node: str
+    total: int
+    pieces: tuple[tuple[str, int, float, float, int], ...]
+    """(rule, weighted score, left edge, width, colour), edges in percent of the longest bar."""
+
+
+def _stacks(why: Mapping[str, Any] | None, most: int) -> list[Stack]:
+    """The best nodes' scores as bars. What tiers add is as large as all the rest together, and is left out."""
+    if not why or not why["scores"]:
+        return []
+    tiers = set(why.get("tiers", ()))
+    scores = {
+        node: {rule: score for rule, score in shares.items() if rule not in tiers}
+        for node, shares in list(why["scores"].items())[:most]
+    }
+    rules = list(dict.fromkeys(rule for shares in scores.values() for rule in shares))
+    longest = max((sum(max(0, score) for score in shares.values()) for shares in scores.values()), default=0) or 1
+    found = []
+    for node, shares in scores.items():
+        pieces, left = [], 0.0
+        for number, rule in enumerate(rules):
+            width = 100.0 * max(0, shares.get(rule, 0)) / longest
+            pieces.append((rule, shares.get(rule, 0), round(left, 3), round(width, 3), number % COLOURS))
+            left += width
+        found.append(Stack(node, sum(why["scores"][node].values()), tuple(pieces)))
+    return found
+
+
+def _remedies(state: SchedulerState, profile: Profile, pod: PodInfo, moment: Moment) -> dict[str, Any]:
+    """`{found, why_not}`: the changes after which the pod would have a node, or why they are not sought here."""
+    if moment.leads is not None and state.view.nodes.n > MOST_NODES:
+        return {
+            "found": [],
+            "why_not": f"this scheduler has more than {MOST_NODES} nodes to look after; ask it this way:",
+        }
+    return {"found": suggest(Evaluator(profile), pod, state.view), "why_not": ""}

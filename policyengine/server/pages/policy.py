@@ -1,0 +1,171 @@
+"""A policy: its text, and beside each rule what it costs, how often it decided, and what its tests see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.profile import Profile
+from policyengine.framework.scoring import Choice
+from policyengine.language.diagnostics import Source
+from policyengine.language.parse import parse_file
+from policyengine.language.syntax.member_nodes import Block, Rule
+from policyengine.scheduler.state import SchedulerState
+from policyengine.server import policy_pages
+from policyengine.server.pages.highlight import highlighted
+from policyengine.server.pages.overview import age
+from policyengine.server.pages.source import Asked, Moment, NotShown
+
+HOUR: Final = 3600.0
+LINES: Final = 3000
+"""Lines of a file that are shown."""
+LARGEST: Final = 200_000
+"""Characters of a file that is shown with colours and rules."""
+
+
+@dataclass(slots=True)
+class RuleUse:
+    """What one rule did in the last hour, as far as that is remembered."""
+
+    placements: int = 0
+    """Pods that were placed while it kept nodes from them."""
+    kept_off: int = 0
+    """Nodes that it refused then, in all."""
+    tipped: int = 0
+    """Pods that would have gone to the next best node without its score."""
+    scored: int = 0
+    refused: int = 0
+    """Pods that wait, and were refused by it last."""
+    asked: int = 0
+    worked: int = 0
+    """Since the policy serves: how often it was asked about a pod, and how often that meant work."""
+    cost: float | None = None
+    """Seconds for all nodes, from nothing."""
+
+
+def all_content(moment: Moment, asked: Asked) -> dict[str, Any]:
+    """What the list of policies shows."""
+    ages = {one.scheduler_name: age(moment, one.scheduler_name) for one in moment.state.profiles}
+    rollouts = policy_pages.rollout(moment.state)["rollouts"]
+    return {"policies": policy_pages.status(moment.state, moment.standings), "ages": ages, "rollouts": rollouts}
+
+
+def content(moment: Moment, asked: Asked) -> dict[str, Any]:
+    """What the page of one policy shows. Raises `NotShown`."""
+    state, name = moment.state, asked.path["scheduler"]
+    profile = next((one for one in state.profiles if one.scheduler_name == name), None)
+    if profile is None:
+        raise NotShown(404, f"no policy here serves `{name}`")
+    serving = policy_pages.status(state, moment.standings)["serving"]
+    uses = uses_of(state, profile, moment.now)
+    kept = [placed.at for _, placed in state.recent_placements()]
+    since = max(moment.now - HOUR, min(kept, default=moment.now))
+    for rule, cost in costs(state, profile, asked.monotonic):
+        uses.setdefault(rule, RuleUse()).cost = cost
+    shown = [_file(file, text, uses) for file, text in profile.loaded_from.files.items()]
+    in_text = {rule for one in shown for rule in one["rules"]}
+    return {
+        "profile": profile,
+        "age": age(moment, name),
+        "files": shown,
+        "params": dict(profile.loaded_from.params),
+        "uses": uses,
+        "others": {rule: use for rule, use in sorted(uses.items()) if rule not in in_text},
+        "since": since,
+        "nodes": state.view.nodes.n,
+        "covered": asked.covered,
+        "has_tests": any("test " in text for text in profile.loaded_from.files.values()),
+        "versions": list(reversed(state.versions(name))),
+        "served": next(one for one in serving if one["scheduler"] == name),
+    }
+
+
+def uses_of(state: SchedulerState, profile: Profile, now: float) -> dict[str, RuleUse]:
+    """By rule or plugin: how often it decided in the last hour."""
+    uses = {plugin.name: RuleUse() for plugin in profile.plugins()}
+    recent = takewhile(lambda one: now - one[1].at <= HOUR, state.recent_placements())
+    for _, placed in recent:
+        if placed.policy_hash != profile.policy_hash:
+            continue
+        for rule, count in placed.choice.refused:
+            if count and rule in uses:
+                uses[rule].placements += 1
+                uses[rule].kept_off += count
+        for rule, tipped in _scores(placed.choice):
+            if rule in uses:
+                uses[rule].scored += 1
+                uses[rule].tipped += tipped
+    for queued in (one for part in state.queued(profile.scheduler_name) for one in part):
+        for rule in queued.unschedulable_plugins & uses.keys():
+            uses[rule].refused += 1
+    for used, rule, _, asked, worked in state.usage():
+        if used is profile and rule in uses:
+            uses[rule].asked += asked
+            uses[rule].worked += worked
+    return uses
+
+
+def _scores(choice: Choice) -> Iterator[tuple[str, bool]]:
+    """(rule, whether the next best node would have been better without it) of those that scored."""
+    weighted = list(choice.weighted().values())
+    if len(weighted) < 2:
+        return
+    first, second = weighted[0], weighted[1]
+    lead = sum(first.values()) - sum(second.values())
+    for rule, score in first.items():
+        yield rule, lead < score - second[rule]
+
+
+def costs(state: SchedulerState, profile: Profile, monotonic: Callable[[], float]) -> Iterator[tuple[str, float]]:
+    """(rule, seconds) of each filter and score, asked about one pod and all nodes, with nothing known from before."""
+    pod = _example(state, profile)
+    if pod is None or not state.view.nodes.n:
+        return
+    snapshot = state.view.snapshot()
+    everything = Evaluator(replace(profile, filters=(), quotas=type(profile.quotas)())).filter(pod, snapshot)
+    for plugin in profile.filters:
+        alone = Evaluator(replace(profile, filters=(plugin,), scores=(), pre_enqueue=()))
+        began = monotonic()
+        alone.filters_asked(pod, snapshot)
+        yield plugin.name, monotonic() - began
+    for scorer in profile.scores:
+        alone = Evaluator(replace(profile, filters=(), scores=(scorer,), pre_enqueue=()))
+        began = monotonic()
+        alone.score(pod, snapshot, everything)
+        yield scorer[0].name, monotonic() - began
+
+
+def _example(state: SchedulerState, profile: Profile) -> PodInfo | None:
+    """A pod of the policy's: one that waits, where there is one."""
+    for part in state.queued(profile.scheduler_name):
+        if part:
+            return part[0].pod
+    return next((pod for pod in state.view.pods.values() if pod.scheduler_name == profile.scheduler_name), None)
+
+
+def _file(name: str, text: str, uses: Mapping[str, RuleUse]) -> dict[str, Any]:
+    """`{name, lines, rules, left_out}`; a line is `{number, pieces, rule}`."""
+    source = Source(name, text)
+    plain = len(text) > LARGEST
+    rules = {} if plain else dict(_rules(source))
+    lines = text[:LARGEST].split("\n") if plain else highlighted(source)
+    shown = [
+        {"number": number, "pieces": [("", line)] if isinstance(line, str) else line, "rule": rules.get(number)}
+        for number, line in enumerate(lines[:LINES], 1)
+    ]
+    left_out = text.count("\n") + 1 - len(shown)
+    return {"name": name, "lines": shown, "rules": set(rules.values()), "left_out": left_out, "is_plain": plain}
+
+
+def _rules(source: Source) -> Iterator[tuple[int, str]]:
+    """(line on which it begins, name) of every rule."""
+    file, _ = parse_file(source)
+    blocks: tuple[Block, ...] = (*file.libraries, *file.policies, *file.overlays)
+    for block in blocks:
+        for member in block.members:
+            if isinstance(member, Rule):
+                yield source.line_column(member.span.start)[0], member.name.text
