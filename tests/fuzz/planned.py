@@ -7,9 +7,9 @@ runner, watches) on virtual time; one policy serves in the first, another in the
 told is a recording. The plan of it with the other policy has to place every pod where the second world placed it, and
 when, and evict whom it evicted. The two worlds share no code with `plan`, but for the scheduler that both run.
 
-What a plan cannot say is left out: UIDs differ between worlds, so no policy here leaves ties, and what happens within
-`BLUR` seconds of something else may come before or after it, because in a cluster requests and retries take their
-time. From such a moment on a day is not compared.
+What a plan cannot say is left out: what happens within `BLUR` seconds of something else may come before or after it,
+because in a cluster requests and retries take their time. So do the victims of a gang that is evicted from several
+nodes: the first that is gone makes room. From such a moment on a day is not compared.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ SCORES = ("ratio(node.used.cpu, node.allocatable.cpu)", "ratio(node.free.cpu, no
 
 
 def policy(random: Random) -> str:
-    """A policy that leaves no ties: of pods the name decides, of nodes their rank."""
+    """A policy: of pods that are equal the name decides, of nodes their rank, or the hash of the pod's UID."""
     parts = [part for part in (QUOTAS, GANG, PREEMPT) if random.random() < 0.4]
     parts += [random.choice(FILTERS), "\n  queue { order by pod.priority desc, pod.name }"]
     main = f'\n  score "main" weight 100 = 100.0 * {random.choice(SCORES)}'
     rank = '\n  score "rank" weight 1 = clamp(toDouble(node.labels[?"rank"]).orValue(0.0), 0.0, 100.0)'
-    return f'policy "ours" {{\n  scheduler "ours"\n  base filters{"".join(parts)}{main}{rank}\n}}\n'
+    scores = main + rank if random.random() < 0.5 else main
+    return f'policy "ours" {{\n  scheduler "ours"\n  base filters{"".join(parts)}{scores}\n}}\n'
 
 
 @dataclass
@@ -120,6 +121,7 @@ class Day:
                 container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
                 spec: Json = {"schedulerName": "ours", "containers": [container], "terminationGracePeriodSeconds": 0}
                 spec |= {"priority": priority, "priorityClassName": f"p{priority}"} if priority else {}
+                world.api.names._random.seed(name)  # its UID is the same in both worlds: it breaks ties
                 await world.call("POST", PODS, item | {"spec": spec})
             case "delete", (name,):
                 await world.delete(name, grace=1)
@@ -211,7 +213,9 @@ def certain_until(day: Day, run: Rerun, start: float, first: float) -> float:
     script = sorted({round(at, 0): first + at for at, *_ in day.events}.values())
     ends = sorted(start + pod.ended for pod in run.ledger.pods.values() if pod.how == "finished" and pod.ended)
     moments = sorted([(at, "script") for at in script] + [(at, "end") for at in ends])
-    near = (one[0] for one, other in pairwise(moments) if other[0] - one[0] < BLUR and "end" in (one[1], other[1]))
+    near = [one[0] for one, other in pairwise(moments) if other[0] - one[0] < BLUR and "end" in (one[1], other[1])]
+    evicted = [(start + pod.ended, pod.node) for pod in run.ledger.pods.values() if pod.how == "preempted" and pod.ended]
+    near += [one[0] for one, other in pairwise(sorted(evicted)) if other[0] - one[0] < BLUR and one[1] != other[1]]
     return min(near, default=inf)
 
 
