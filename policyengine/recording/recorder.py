@@ -251,10 +251,13 @@ class RecordingCore:
         self.next_wakeup = core.next_wakeup
 
     def handle(self, message: Message, now: float) -> list[Action]:
-        """As `SchedulerState.handle`."""
-        actions = self._core.handle(message, now)
-        if not self._recorder.stopped:
-            self._recorder.told(now, message, actions)
+        """As `SchedulerState.handle`. What the core fails at is recorded too."""
+        actions: list[Action] = []
+        try:
+            actions = self._core.handle(message, now)
+        finally:
+            if not self._recorder.stopped:
+                self._recorder.told(now, message, actions)
         return actions
 
     @property

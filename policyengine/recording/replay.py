@@ -70,19 +70,21 @@ class Replay:
         plays: bool = True,
         registry: PluginRegistry = IN_TREE,
         listen: Callable[[float, Entry, Message | None], object] = lambda now, entry, message: None,
+        core: type[SchedulerState] = SchedulerState,
     ) -> None:
         """
         Arguments:
             plays: without it no core is told anything: the messages are only read, those that were known when a file
                 began too.
             registry: the plugins that policies may name.
-            listen: is told (the time, the entry, its message if it has one) of all that the core of a run is told, and
-                of the run's beginning.
+            listen: is told (the time, the entry, its message if it has one) of all that the core of a run is about to
+                be told, and of the run's beginning.
+            core: what is told.
 
         Raises:
             UnusableRecording: there is none.
         """
-        self.state = SchedulerState()
+        self.state = core()
         """The core of the run that is played."""
         self.began: Began | None = None
         """What the file that is played says of itself."""
@@ -101,6 +103,7 @@ class Replay:
         if not self._files:
             raise UnusableRecording(f"{path}: the directory holds no recording")
         self._plays = plays
+        self._core = core
         self._listen = listen
         self._decoder = Decoder(registry)
         self._played = Encoder()
@@ -169,9 +172,7 @@ class Replay:
                 if isinstance(entry.now, float) and entry.now > until:
                     self.now, self._over = max(self.now, until), True
                 elif entry.now != KNOWN:
-                    step = self._tell(entry, message)
-                    self._listen(self.now, entry, message)
-                    yield step
+                    yield self._tell(entry, message)
                 elif not self._goes_on and self._plays:
                     self._listen(self.now, entry, message)
                     self._handle(message)
@@ -186,7 +187,7 @@ class Replay:
         self._goes_on = began.continues and self._whole and before is not None and before.run == began.run
         """Whether what this file says was known is known."""
         if not self._goes_on:
-            self.state = SchedulerState((), began.extenders, began.verifies_bindings)
+            self.state = self._core((), began.extenders, began.verifies_bindings)
             self.now, self._whole = began.at, True
             self._played = Encoder(asked=without_texts if began.redacted else bytes)
             self._compares = self._plays and not began.continues and not began.watched_only
@@ -196,6 +197,7 @@ class Replay:
         if isinstance(entry.now, float):
             self.now = entry.now
         self.messages += 1
+        self._listen(self.now, entry, message)
         actions = self._handle(message) if self._plays else []
         step = Step(self.messages, self.now, message, actions)
         asked = self._played.asked(step.actions) if step.actions else b""

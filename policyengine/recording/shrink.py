@@ -3,10 +3,10 @@
 Rules:
 1. A difference is still shown where this program asks for the very same at the message where it differed, and before
    that, of what is decided, for what was recorded. What is said (events, conditions, log lines) may change: it counts
-   nodes and pods that are left out.
+   nodes and pods that are left out. Where this program fails at the last message, it is shown where it fails so.
 2. A condition is still shown where it is true at the end.
 3. First whole objects are left out, with all that was told about them, then single messages; the same recording is cut
-   down to the same messages (delta debugging, Zeller and Hildebrandt 2002). A core that fails shows nothing.
+   down to the same messages (delta debugging, Zeller and Hildebrandt 2002). A core that fails shows nothing else.
 
     told = Told.of(path)
     kept = Shrinking(told, told.difference()).fewest()
@@ -15,6 +15,7 @@ Rules:
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,8 @@ class Shown(NamedTuple):
     asked: list[bytes]
     """By line."""
     state: SchedulerState
+    failed: str = ""
+    """At which error, and where, the core ended; the lines behind it were not told."""
 
 
 Shows = Callable[[Sequence[Line], Shown], bool]
@@ -87,17 +90,28 @@ class Told:
 
     began: Began
     lines: Sequence[Line]
+    core: type[SchedulerState] = SchedulerState
 
     @classmethod
-    def of(cls, path: Path, registry: PluginRegistry = IN_TREE, until: float | None = None) -> Told:
-        """What a recording has, up to its first difference, or to a moment. Raises `UnusableRecording`, `OSError`."""
+    def of(
+        cls,
+        path: Path,
+        registry: PluginRegistry = IN_TREE,
+        until: float | None = None,
+        core: type[SchedulerState] = SchedulerState,
+    ) -> Told:
+        """What a recording has, up to its first difference, to what the core fails at, or to a moment. `core`: what is
+        told. Raises `UnusableRecording`, `OSError`."""
         collected = _Collected()
-        Replay(path, registry=registry, listen=collected.entry).play(until)
-        return cls(collected.began, collected.lines)
+        Replay(path, registry=registry, listen=collected.entry, core=core).play(until)
+        return cls(collected.began, collected.lines, core)
 
     def difference(self) -> Shows:
-        """What tells whether lines show the difference that all of them end with. Raises `NothingToShow`."""
-        now = self.played(self.lines).asked
+        """What tells whether lines show the difference that all of them end with, or the failure. Raises
+        `NothingToShow`."""
+        now, _, failed = self.played(self.lines)
+        if failed:
+            return lambda lines, shown: shown.failed == failed
         if not now or now[-1] == self.lines[-1].recorded:
             raise NothingToShow("nothing differs in it: give a --condition")
         target, wanted = self.lines[-1], now[-1]
@@ -105,7 +119,7 @@ class Told:
             wanted = _decided(target, wanted)
 
         def shows(lines: Sequence[Line], shown: Shown) -> bool:
-            if not lines or lines[-1] is not target:
+            if shown.failed or not lines or lines[-1] is not target:
                 return False
             *before, last = shown.asked
             return wanted in (last, _decided(target, last)) and all(
@@ -118,37 +132,48 @@ class Told:
     def condition(self, text: str) -> Shows:
         """What tells whether an expression is true at the end of lines: of `pods` by NAMESPACE/NAME, each with `place`,
         `node` and `message`, and of the counts `waiting`, `bound` and `nodes`. Raises `NothingToShow`."""
+        shown = self.played(self.lines)
+        if shown.failed:
+            raise NothingToShow(f"it ends with {shown.failed}; leave out the condition to keep what leads to that")
         try:
-            found = _value(text, self.played(self.lines).state)
+            found = _value(text, shown.state)
         except EvaluationError as error:
             raise NothingToShow(f"`{text}`: {error}; there are pods, waiting, bound and nodes") from None
         if found is not True:
             raise NothingToShow(f"`{text}` is {found!r} at its end, and not true")
 
         def shows(lines: Sequence[Line], shown: Shown) -> bool:
-            return _value(text, shown.state) is True
+            try:
+                return not shown.failed and _value(text, shown.state) is True
+            except EvaluationError:  # a pod that it names is left out
+                return False
 
         return shows
 
     def played(self, lines: Sequence[Line]) -> Shown:
         """Tell a core some of the lines."""
-        state = SchedulerState((), self.began.extenders, self.began.verifies_bindings)
+        state = self.core((), self.began.extenders, self.began.verifies_bindings)
         encoder = Encoder(asked=without_texts if self.began.redacted else bytes)
         asked: list[bytes] = []
         for line in lines:
-            if isinstance(line.message, str):
-                asked.append(_ANSWERS[state.may_bind(line.message)])
-            else:
-                actions = state.handle(line.message, line.now)
-                asked.append(encoder.asked(actions) if actions else b"")
+            try:
+                if isinstance(line.message, str):
+                    asked.append(_ANSWERS[state.may_bind(line.message)])
+                else:
+                    actions = state.handle(line.message, line.now)
+                    asked.append(encoder.asked(actions) if actions else b"")
+            except Exception as error:  # whatever a core does that is told what cannot be
+                return Shown(asked, state, _failure(error))
         return Shown(asked, state)
 
     def write(self, lines: Sequence[Line], path: Path, differs: bool) -> None:
-        """The lines as a recording of what this core asks for; where it `differs`, the last of them has what was
-        recorded. Raises `OSError`."""
-        asked = self.played(lines).asked
-        if differs:
-            asked[-1] = lines[-1].recorded
+        """The lines as a recording of what this core asks for; where it `differs`, or fails, the last of them has what
+        was recorded. Raises `OSError`."""
+        asked, _, failed = self.played(lines)
+        if failed:
+            lines = lines[: len(asked) + 1]
+        if differs or failed:
+            asked[len(lines) - 1 :] = [lines[-1].recorded]
         encoder = Encoder()
         entries = [encoder.began(self.began)]
         for line, actions in zip(lines, asked, strict=True):
@@ -159,6 +184,11 @@ class Told:
 def _decided(line: Line, asked: bytes) -> bytes:
     """Actions without what is only said."""
     return without_texts(asked) if asked and not isinstance(line.message, str) else asked
+
+
+def _failure(error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
 
 
 def _value(condition: str, state: SchedulerState) -> object:
@@ -271,7 +301,4 @@ class Shrinking:
     def _shown(self, lines: Sequence[Line]) -> bool:
         self.left -= len(lines) + 1
         self._progress(min(1.0, 1.0 - self.left / self._most))
-        try:
-            return self._shows(lines, self._told.played(lines))
-        except Exception:  # whatever a core does that is told what cannot be
-            return False
+        return self._shows(lines, self._told.played(lines))

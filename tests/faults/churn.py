@@ -53,6 +53,7 @@ async def churn(world: World, hours: int) -> list[dict[str, int]]:
             world.faults.add(effect, verb="watch", resource="pods", client="scheduler", seconds=60.0)
         await asyncio.sleep(EVERY)
         replica.log.clear()
+        replica.recorder.take()
         world.tape.clear()
         if (number + 1) % int(3600 / EVERY) == 0:
             world.faults.clear()

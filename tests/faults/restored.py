@@ -10,6 +10,7 @@ from policyengine.kube.leader import LeaseSettings
 from policyengine.simulator.api_server.faults import effects as effects
 from policyengine.simulator.api_server.store import Entry, encode
 from tests.faults.objects import MERGE
+from tests.faults.recorded import cache_of
 from tests.faults.world import Replica, World
 
 Json = dict[str, Any]
@@ -77,7 +78,7 @@ def switch(world: World, other: Copy) -> Copy:
 
 def knows_what_there_is(world: World, replica: Replica) -> bool:
     """Whether the replica's cache equals a fresh list."""
-    copy, cache = copy_of(world), replica.cache()
+    copy, cache = copy_of(world), cache_of(replica.state)
     pods = {item["metadata"]["uid"]: item["spec"].get("nodeName", "") for item in copy.objects("", "pods")}
     return bool(
         cache["pods"] == pods and set(cache["nodes"]) == {one["metadata"]["name"] for one in copy.objects("", "nodes")}

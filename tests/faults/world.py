@@ -24,13 +24,17 @@ from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
+from policyengine.recording.encoding import Began
+from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import Request
 from tests.faults.auditor import Auditor
 from tests.faults.knowledge import Policy
 from tests.faults.objects import MAPS, MERGE, NODES, PODS, Json, binding, node, pod
+from tests.faults.recorded import cache_of, kept
 from tests.faults.wire import Wire
 from tests.faults.write_log import tell_writes
 from tests.kube.virtual_time import VirtualClock, VirtualLoop
@@ -93,13 +97,20 @@ class Replica:
             elector=self.elector,
             extenders=world.extenders,
             verifies_bindings=world.verifies,
+            observed=self._observed,
         )
-        self.state = self.scheduler.state
-        self._handle = self.state.handle
-        self.state.handle = self._checked  # type: ignore[method-assign]
-        self.state.listen(self._heard)
         self.stop = asyncio.Event()
         self.task = asyncio.ensure_future(self.scheduler.run(self.stop))
+
+    def _observed(self, state: SchedulerState) -> RecordingCore:
+        self.state = state
+        self._handle = state.handle
+        state.handle = self._checked  # type: ignore[method-assign]
+        state.listen(self._heard)
+        began = Began("", self.name, extenders=state.extenders, verifies_bindings=state.verifies_bindings)
+        self.recorder = Recorder(began, state.profiles)
+        self._world.recorders.append((self.name, self.recorder))
+        return RecordingCore(state, self.recorder)
 
     def _checked(self, message: Any, now: float) -> list[Any]:
         self.log.append((now, message))
@@ -133,30 +144,12 @@ class Replica:
     def leads(self) -> bool:
         return not self.task.done() and (self.elector is None or self.elector.holds())
 
-    def cache(self) -> Json:
-        """What it believes, as plain values."""
-        view, state = self.state.view, self.state
-        nodes = {}
-        for row, name in enumerate(view.nodes.names):
-            node = view.nodes.objects[row]
-            nodes[name] = (millicores(node.status.allocatable.get("cpu", "0")), bool(node.spec.unschedulable))
-        return {
-            "pods": {uid: pod.node_name for uid, pod in view.pods.items()},
-            "nodes": nodes,
-            "held": [uid for uid in view.pods if state.place(uid) == "waiting at permit"],
-        }
-
 
 def _innermost(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-
-
-def millicores(text: object) -> int:
-    text = str(text)
-    return int(text.removesuffix("m")) if text.endswith("m") else int(float(text) * 1000)
 
 
 class World:
@@ -187,6 +180,8 @@ class World:
         self.faults = self.api.faults
         tell_writes(self.api, partial(self.put, "write"))
         self.replicas: list[Replica] = []
+        self.recorders: list[tuple[str, Recorder]] = []
+        """With the names of their replicas, those that are gone too."""
         self.extenders: list[HttpExtender] = []
         self.policies: dict[str, Policy] = {}
         """By policy hash."""
@@ -292,7 +287,7 @@ class World:
             auditor.object_to("I3", "nobody schedules")
         if len(leaders) > 1 + len(self.sisters):
             auditor.object_to("I5", "two lead")
-        auditor.finish(self.clock.monotonic(), leaders[0].cache() if leaders else None, self.serves)
+        auditor.finish(self.clock.monotonic(), cache_of(leaders[0].state) if leaders else None, self.serves)
         return auditor.objections
 
     async def end(self) -> None:
@@ -303,7 +298,7 @@ class World:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def timeline(self, last: int = 60) -> str:
-        """What a failure prints: the end of the tape, and of what each core was told."""
+        """What a failure prints: the end of the tape, and of what each core was told, which is kept as a recording."""
         lines = [
             f"{at:9.3f} {what:9} {_worded(details)}"
             for at, what, details in self.tape
@@ -312,7 +307,9 @@ class World:
         for replica in self.replicas:
             lines.append(f"--- what the core of {replica.name} was told last")
             lines += [f"{now:.3f} {str(message)[:160]}" for now, message in replica.log[-last:]]
-        return "\n".join(lines[-4 * last :])
+        lines = lines[-4 * last :]
+        lines += [kept(recorder, f"world-{self.seed}-{name}") for name, recorder in self.recorders]
+        return "\n".join(lines)
 
 
 def _worded(details: Any) -> str:

@@ -214,8 +214,9 @@ def certain_until(day: Day, run: Rerun, start: float, first: float) -> float:
     ends = sorted(start + pod.ended for pod in run.ledger.pods.values() if pod.how == "finished" and pod.ended)
     moments = sorted([(at, "script") for at in script] + [(at, "end") for at in ends])
     near = [one[0] for one, other in pairwise(moments) if other[0] - one[0] < BLUR and "end" in (one[1], other[1])]
-    evicted = [(start + pod.ended, pod.node) for pod in run.ledger.pods.values() if pod.how == "preempted" and pod.ended]
-    near += [one[0] for one, other in pairwise(sorted(evicted)) if other[0] - one[0] < BLUR and one[1] != other[1]]
+    pods = run.ledger.pods.values()
+    evicted = sorted((start + pod.ended, pod.node) for pod in pods if pod.how == "preempted" and pod.ended)
+    near += [one[0] for one, other in pairwise(evicted) if other[0] - one[0] < BLUR and one[1] != other[1]]
     return min(near, default=inf)
 
 
@@ -228,6 +229,8 @@ def tried(seed: int) -> tuple[list[str], int, bool]:
     run, start = planned(log, new)
     first = log[0][0]
     until = min(certain_until(day, run, start, first), unknown_from(day, before, run, start, first))
+    if any(log[-1][0] < fate.bound < inf for fate in actual.values()):
+        until = min(until, log[-1][0])  # a plan ends where its recording does
     differences, compared = [], 0
     for pod in run.ledger.pods.values():
         name = pod.name.partition("/")[2]

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from policyengine.cluster.view import ClusterView
 from policyengine.recording.replay import Replay
 from policyengine.recording.shrink import NothingToShow, Shrinking, Told
+from policyengine.scheduler.messages import NodeDeleted
 from tests.recording.recordings import Recorded
 from tests.recording.test_replay import recorded, with_another_policy
 
@@ -74,6 +76,34 @@ def test_a_recording_without_its_beginning_is_cut_down_with_what_was_known(tmp_p
     (tmp_path / "000001.recording").unlink()
     _, small = shrunk(tmp_path, "bound >= 1")
     assert [bool(pod.node_name) for pod in small.state.view.pods.values()] == [True]
+
+
+def test_what_a_core_fails_at_is_recorded_and_cut_down_to_what_makes_it_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Recorded(tmp_path)
+    one.play(0, 20)
+    with monkeypatch.context() as broken:
+        broken.setattr(ClusterView, "remove_node", failing_at_two_pods)
+        with pytest.raises(ZeroDivisionError):
+            one.trial.see(NodeDeleted("n0"))
+        one.close()
+        told = Told.of(tmp_path)
+        small = tmp_path / "small"
+        told.write(Shrinking(told, told.difference()).fewest(), small, differs=False)
+        replay = Replay(small)
+        replay.play()
+        assert replay.notes == ["small: message 4, NodeDeleted, cannot be played: ZeroDivisionError: division by zero"]
+        with pytest.raises(NothingToShow, match="it ends with ZeroDivisionError at test_shrink"):
+            told.condition("waiting > 3")
+    mended = Replay(small)
+    mended.play()
+    assert mended.notes == [] and mended.messages == 4
+
+
+def failing_at_two_pods(view: ClusterView, name: str) -> None:
+    assert view.nodes.n > 0
+    1 / max(0, 2 - len(view.pods))
 
 
 @pytest.mark.parametrize(
