@@ -135,6 +135,8 @@ class Core:
         self.evictions: dict[str, Eviction] = {}
         """By preemptor's UID: until its victims are seen leaving, a pod preempts nobody else. kube-scheduler keeps such
         a pod out of its queue (DefaultPreemption's PreEnqueue); here it may be tried, and is bound where it fits."""
+        self.tried_early: set[str] = set()
+        """Preemptors that were tried, and fitted nowhere, while their victims were not seen leaving."""
         self.succeeded: LRUCache[str, PodInfo] = LRUCache(MOST_SUCCEEDED)
         """Pods that have succeeded, as far as they are watched, by namespace and name: gangs may count them."""
         self.confirmed: set[str] = set()
@@ -207,6 +209,7 @@ class Core:
         """No room is made for the pod any more."""
         self.nominations.pop(uid, None)
         self.evictions.pop(uid, None)
+        self.tried_early.discard(uid)
 
     def unreserve(self, held: Reservation, announce: bool = True) -> None:
         """Have the plugins give back what they reserved; the node's room is the caller's concern. `announce`: False if
@@ -281,7 +284,8 @@ class Core:
         )
 
     def try_again(self, uid: str, why: str, not_before: float) -> None:
-        """What was to help a waiting pod has failed: it is tried after its backoff, and not before that time."""
+        """What was to help a waiting pod has ended, or failed: it is tried after its backoff, and not before that
+        time."""
         pod = self.view.pods.get(uid)
         served = None if pod is None else self.profile_of(pod)
         queued = None if served is None else served.queue.get(uid)

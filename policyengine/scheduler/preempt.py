@@ -13,7 +13,8 @@
 Rules:
 1. Nothing here waits: victims are named in actions, and the pod is tried again when an event says that room was made.
 2. While a victim is not seen leaving, the pod preempts nobody else.
-3. A deletion that fails has the pod try again after its backoff; it may find another node then.
+3. A deletion that fails has the pod try again after its backoff; it may find another node then. So has one that
+   succeeds after the pod was tried once more.
 
 Example: p (priority 10) fits nowhere; on n1 it would fit without v (priority 0). p is refused and nominated to n1, v
 gets the condition DisruptionTarget and is deleted. When v is seen leaving p is tried again and fits.
@@ -103,15 +104,25 @@ def clear_for_group(
 
 
 def is_running(core: Core, preemptor: str) -> bool:
-    """Whether one of the pod's victims is not seen leaving yet."""
+    """Whether one of the pod's victims is not seen leaving yet; the pod is tried again when the last of them is."""
     eviction = core.evictions.get(preemptor)
     if eviction is None:
         return False
     pods = core.view.pods
     if eviction.awaited or any(uid in pods and not pods[uid].deleting for uid in eviction.victims):
+        core.tried_early.add(preemptor)
         return True
     del core.evictions[preemptor]
     return False
+
+
+def try_again_now_over(core: Core) -> None:
+    """The pods that were tried too early, and whose victims are seen leaving by now, are tried again: what moves them
+    may have come before, and their nomination may have to end (kube-scheduler keeps them back until then)."""
+    for preemptor in sorted(core.tried_early):
+        if not is_running(core, preemptor):
+            core.tried_early.discard(preemptor)
+            core.try_again(preemptor, "VictimsLeft", core.now)
 
 
 def is_room_coming(core: Core, served: ServedProfile, pod: PodInfo) -> bool:

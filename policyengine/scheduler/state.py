@@ -246,6 +246,8 @@ class SchedulerState:
 def _finish(core: Core) -> None:
     """What every message ends with. Until the first lists are in no owner is told why a pod is kept outside: the
     missing members of a gang may just not have been listed yet."""
+    if core.tried_early:
+        preempt.try_again_now_over(core)
     if core.reserved_room is not None or any(served.queue.has_deferred_work for served in core.profiles.values()):
         _review_gangs(core)
         for served in core.profiles.values():

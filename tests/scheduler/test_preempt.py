@@ -7,10 +7,12 @@ import pytest
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
-from policyengine.scheduler.messages import ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.messages import NodeDeleted, ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, node, notes, pod, profile
 from tests.shared_facts import shared
 
+TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+WAITS = " preemption: waiting for the preemption for this pod to be finished"
 FULL = "0/1 nodes are available: 1 Insufficient cpu."
 
 
@@ -166,6 +168,34 @@ def test_a_deletion_that_fails_has_the_pod_try_again_after_its_backoff(retry_aft
     assert victims(driver.cycle()) == [], "and not early, though nothing else is to do"
     driver.until_wakeup()
     assert victims(driver.cycle()) == ["low"]
+
+
+def test_a_pod_tried_before_its_victims_deletion_is_answered_is_tried_again_and_its_nomination_ends():
+    driver = Driver().showing(node("n1"), node("tainted").taint("t", "x", "NoSchedule"), standing("low"), preemptor())
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(NodeDeleted("n1"))
+    driver.send(PodDeleted("default", "low", "low"))
+    driver.wait(1.1)
+    assert ("FailedScheduling", TAINTED + WAITS) in notes(driver.cycle())
+    driver.send(VictimDeleted(delete))
+    driver.wait(3.1)
+    actions = driver.cycle()
+    assert nominations(actions) == {"high": ""}
+    assert "Preemption is not helpful for scheduling" in notes(actions)[0][1]
+
+
+def test_a_pod_tried_before_its_victim_is_seen_leaving_is_tried_again_once_it_is():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(VictimDeleted(delete))
+    driver.see(preemptor().labels({"a": "b"}), node("n1", cpu="5"))
+    driver.wait(1.1)
+    assert driver.cycle() != []
+    driver.wait(10.0)
+    assert driver.places("high") == ["unschedulable"]
+    driver.see(standing("low").deleting())
+    driver.wait(3.1)
+    assert driver.cycle() != []
 
 
 def test_a_victim_that_was_gone_already_gets_no_event():
