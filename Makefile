@@ -31,9 +31,9 @@ demo: setup
 	$(BIN)/policyengine demo
 
 # The tests of what these packages bring skip themselves without them.
-PACKAGES := prometheus
+PACKAGES := prometheus chromium
 system:
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v prometheus >/dev/null; then \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { $(PACKAGES:%=command -v % && ) :; } >/dev/null; then \
 	  (apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(PACKAGES)) \
 	    >/dev/null 2>&1 || echo "$(PACKAGES) cannot be installed; tests that need them are skipped"; fi
 

@@ -174,6 +174,7 @@ async def _with_pages(
     recording: dict[str, Any],
 ) -> AsyncIterator[Scheduler]:
     """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
+    from policyengine.commands.web import playground
     from policyengine.kube.config import configuration
     from policyengine.kube.http.client import Client
     from policyengine.kube.leader import LeaderElector, new_identity
@@ -186,7 +187,7 @@ async def _with_pages(
     assert given.lease is not None
     elector = LeaderElector(direct, clock, random, new_identity("sandbox", random), given.lease)
     connection = Connection(Client(LeadersTransport(transport, elector)), direct, elector, SchedulerMetrics())
-    async with live(connection, given, clock, random, profiles, compile_files) as scheduler:
+    async with live(connection, given, clock, random, profiles, compile_files, playground()) as scheduler:
         yield scheduler
 
 

@@ -11,6 +11,7 @@ import click
 from policyengine.commands.options import cannot_read, file_option, policy_option
 
 if TYPE_CHECKING:
+    from policyengine.server.pages.playground.page import Playground
     from policyengine.server.pages.source import Source
 
 SHUTDOWN = 0.2
@@ -48,10 +49,19 @@ async def _serve(recording: Path | None, dump: Path | None, paths: tuple[Path, .
     clock = SystemClock()
     source = await asyncio.to_thread(_recorded, recording) if recording is not None else _dumped(dump, paths)
     application = http.Application()
-    Site(source, clock).add_to(application)
+    Site(source, clock, playground=playground()).add_to(application)
     async with listening(application, f"127.0.0.1:{port}", None, MOST_CONNECTIONS, SHUTDOWN) as served:
         click.echo(f"look at http://127.0.0.1:{served}/\nCtrl-C ends it.")
         await stop.wait()
+
+
+def playground() -> Playground:
+    """What policies are tried in."""
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.commands.lsp import toolchain
+    from policyengine.server.pages.playground.page import Playground
+
+    return Playground(installed_registry, toolchain)
 
 
 def _recorded(path: Path) -> Source:

@@ -32,6 +32,7 @@ from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listeni
 from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.site import Site
 from policyengine.server.pages.source import LiveSource
 from policyengine.server.profiling import ProfilePage
@@ -61,6 +62,7 @@ class Endpoints:
         client: Client,
         clock: Clock,
         reviewer: Reviewer | None = None,
+        playground: Playground | None = None,
     ) -> None:
         self._scheduler = scheduler
         self.certificate = _certificate(configuration["endpoints"], clock)
@@ -94,7 +96,8 @@ class Endpoints:
         for path, handler in pages.items():
             self.application.router.add_get(path, handler)
         if configuration["endpoints"]["debug"] and configuration["endpoints"]["page"]:
-            Site(LiveSource(scheduler, clock), clock, configuration["endpoints"]["hosts"]).add_to(self.application)
+            hosts = configuration["endpoints"]["hosts"]
+            Site(LiveSource(scheduler, clock), clock, hosts, playground).add_to(self.application)
 
     def _page(self, read: Callable[[SchedulerState], dict[str, Any]]) -> Handler:
         async def handler(request: web.Request) -> web.Response:

@@ -39,6 +39,7 @@ from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.observed_client import ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.server.pages.playground.page import Playground
 from policyengine.server.tracing import PodTraces, exporting
 
 logger = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ async def live(
     random: Random,
     profiles: Sequence[Profile],
     compile_files: Compile,
+    playground: Playground | None = None,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`,
     `TracingUnusable`, `RecordingUnusable`."""
@@ -138,7 +140,7 @@ async def live(
             history=history_store(connection.client, policies["history"]),
         )
         read_before_scrape(metrics, scheduler, clock)
-        await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)
+        await _serve_pages(stack, connection, configuration, clock, metrics, scheduler, playground)
         quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
@@ -171,6 +173,7 @@ async def _serve_pages(
     clock: Clock,
     metrics: SchedulerMetrics,
     scheduler: Scheduler,
+    playground: Playground | None,
 ) -> None:
     """The pages, where an address is given. Where the default one is taken there are none, and a warning says so."""
     given = configuration.data["endpoints"]
@@ -180,7 +183,7 @@ async def _serve_pages(
         return
     reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
     try:
-        pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer)
+        pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer, playground)
         url = await stack.enter_async_context(served(pages, configuration))
     except CannotListen as error:
         if "address" in configuration.written.get("endpoints", {}):

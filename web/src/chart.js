@@ -11,6 +11,8 @@ function lapse(seconds) {
   return shown.map((part, at) => (at ? String(part).padStart(2, "0") : part)).join(":");
 }
 
+const STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 2592000];
+
 // Steps: what is told holds until the next moment.
 //
 // lines: [{name, values, variable}], variable: the CSS variable of its colour. at: seconds, of the day where `clock`.
@@ -39,11 +41,11 @@ export function drawn(host, title, at, lines, { clock = false, unit = "", most =
     const steps = uPlot.paths.stepped({ align: 1 });
     plot = new uPlot(
       {
-        width: Math.max(240, host.clientWidth),
+        width: Math.max(200, figure.clientWidth),
         height: 190,
         scales: { x: { time: clock }, y: { range: (_, low, high) => [0, most ?? Math.max(1, high * 1.05)] } },
         axes: [
-          { ...axis, space: 70, ...(clock ? {} : { values: (_, ticks) => ticks.map(lapse) }) },
+          { ...axis, space: 70, ...(clock ? {} : { incrs: STEPS, values: (_, ticks) => ticks.map(lapse) }) },
           { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick.toLocaleString() + unit : "")) },
         ],
         series: [
@@ -61,8 +63,8 @@ export function drawn(host, title, at, lines, { clock = false, unit = "", most =
   }
 
   draw();
-  const resized = new ResizeObserver(() => plot?.setSize({ width: Math.max(240, host.clientWidth), height: 190 }));
-  resized.observe(host);
+  const resized = new ResizeObserver(() => plot?.setSize({ width: Math.max(200, figure.clientWidth), height: 190 }));
+  resized.observe(figure);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", draw);
   return {

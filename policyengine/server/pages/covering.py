@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cachetools import LRUCache
 
 from policyengine.compiler.coverage import Coverage
 from policyengine.framework.profile import Profile
-from policyengine.kube.limited_process import Work
 from policyengine.kube.limited_work import LimitedWork, NoAnswer, NoProcess
 from policyengine.language.diagnostics import Source, has_errors
 from policyengine.policy_compiler import checked_files
 from policyengine.trials.policy_test import TestedPolicy, in_file_tests, run_tests
+
+if TYPE_CHECKING:
+    from policyengine.kube.limited_process import Work  # it needs what Windows lacks
 
 SECONDS: Final = 10.0
 """Of CPU time."""

@@ -1,7 +1,7 @@
 """The pages over HTTP.
 
 Rules:
-1. Only GET; nothing here changes the cluster, and no credential is ever on a page.
+1. Only GET, but for what the playground asks; nothing here changes the cluster, no credential is ever on a page.
 2. A browser loads nothing from elsewhere, runs no script but ours, and shows no page in somebody else's frame.
 3. The Host must be an address, `localhost` or a name that was given: a web page whose own name is made to resolve to
    us (DNS rebinding) reads nothing.
@@ -25,6 +25,8 @@ from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
 from policyengine.server.pages import node, nodes, overview, pod, pods, policy, rendering
 from policyengine.server.pages.covering import Covered, Covering
+from policyengine.server.pages.playground import page as playing
+from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.source import Asked, Moment, NotShown, Source
 from policyengine.server.pages.viewers import STREAM, Parts, Viewers
 
@@ -63,11 +65,14 @@ TABS: Final = (("", "Overview"), ("pods", "Pods"), ("nodes", "Nodes"), ("policie
 class Site:
     """The pages of one source."""
 
-    def __init__(self, source: Source, clock: Clock, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self, source: Source, clock: Clock, hosts: Collection[str] = (), playground: Playground | None = None
+    ) -> None:
         """`hosts`: names, beside `localhost` and addresses, by which they may be asked for."""
         self._source = source
         self._clock = clock
         self._covering = Covering()
+        self._playground = playground
         self._hosts = frozenset(host.lower() for host in hosts)
         self.viewers = Viewers(clock)
 
@@ -75,15 +80,24 @@ class Site:
         """Serve the pages with this application; `/` leads to them."""
         add = application.router.add_get
         add("/", self.guarded(_to_pages))
-        add(f"{ROOT}static/{{name}}", self.guarded(_static))
+        add(f"{ROOT}static/{{name:(built/)?[^/]+}}", self.guarded(_static))
         for path, (template, content) in PAGES.items():
             add(ROOT + path, self.guarded(self._page(template, content)))
+        if (playground := self._playground) is not None:
+            add(ROOT + playing.PATH, self.guarded(self._play))
+            application.router.add_post(ROOT + playing.ASK, self.guarded(playground.ask))
         add(f"{ROOT}{{rest:.*}}", self.guarded(_nowhere))
         application.on_shutdown.append(self._close)
 
     async def _close(self, application: web.Application) -> None:
         self.viewers.close()
         self._covering.close()
+        if self._playground is not None:
+            self._playground.close()
+
+    async def _play(self, request: web.Request) -> web.Response:
+        assert self._playground is not None
+        return self._playground.page(self._frame(request, None))
 
     def guarded(self, handler: Handler) -> Handler:
         """The handler behind rules 2 and 3."""
@@ -159,7 +173,7 @@ class Site:
         path = request.path.removeprefix(ROOT)
         return {
             "root": root,
-            "tabs": TABS,
+            "tabs": TABS if self._playground is None else (*TABS, (playing.PATH, "Playground")),
             "tab": path.partition("/")[0],
             "title": self._source.title,
             "is_live": self._source.is_live,
@@ -204,7 +218,7 @@ async def _nowhere(request: web.Request) -> web.Response:
 async def _static(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     kind = _STATIC.get(name.rpartition(".")[2])
-    found = files("policyengine.server.pages").joinpath("static", name)
-    if kind is None or "/" in name or not found.is_file():
+    found = files("policyengine.server.pages").joinpath("static", *name.split("/"))
+    if kind is None or not found.is_file():
         raise NotShown(404, f"there is no file `{name}`")
     return web.Response(body=found.read_bytes(), content_type=kind, charset="utf-8")
