@@ -21,6 +21,8 @@ import yaml
 from kubernetes import client, config
 from load_over_nodes import Bar, svg
 
+WAIT, AFTER_REFUSAL = 30.0, 2.0
+"""Seconds until something is said of a pod; and more, for a scheduler that has not heard of all nodes yet."""
 ROOM = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 Item = dict[str, Any]
 
@@ -61,7 +63,7 @@ class Walk:
         self.api.create_node(client.V1Node(metadata=metadata, status=status))
 
     def pod(self, name: str, given: Item) -> None:
-        """A pod, until it has a node or is told why it has none."""
+        """A pod, until it has a node or goes on being told why it has none."""
         requests = {key: str(value) for key, value in given.get("requests", {}).items()}
         needs = client.V1ResourceRequirements(requests=requests)
         container = client.V1Container(name="main", image="registry.k8s.io/pause:3.10", resources=needs)
@@ -70,9 +72,11 @@ class Walk:
         )
         spec = client.V1PodSpec(scheduler_name=self.scheduler, containers=[container])
         self.api.create_namespaced_pod("default", client.V1Pod(metadata=metadata, spec=spec))
-        end = time.monotonic() + 30.0
-        while not (self.node_of(pod := self.read(name)) or why(pod)):
-            assert time.monotonic() < end, f"nothing is said of {name}"
+        start, refused = time.monotonic(), 0.0
+        while not self.node_of(pod := self.read(name)) and not (refused and time.monotonic() > refused):
+            assert time.monotonic() < start + WAIT, f"nothing is said of {name}"
+            if why(pod) and not refused:
+                refused = time.monotonic() + AFTER_REFUSAL
             time.sleep(0.02)
 
     def read(self, name: str) -> client.V1Pod:

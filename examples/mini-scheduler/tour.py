@@ -1,7 +1,7 @@
 """The seven steps against the API of a sandbox, with the ordinary Kubernetes client.
 
     policyengine sandbox --nodes 0 --policy examples/mini-scheduler/3-score/scheduler.policy
-    KUBECONFIG=sandbox.kubeconfig python examples/mini-scheduler/tour.py 3
+    python examples/mini-scheduler/tour.py 3 sandbox.kubeconfig
 
 Each step makes nodes and pods, says what it sees, and ends with a table; it fails where it sees something else.
 """
@@ -20,7 +20,7 @@ SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 class Cluster:
     """What the steps do, in the words of the client."""
 
-    def __init__(self, kubeconfig: str | None = None) -> None:
+    def __init__(self, kubeconfig: str) -> None:
         config.load_kube_config(kubeconfig)
         self.api = client.CoreV1Api()
 
@@ -154,10 +154,11 @@ STEPS = (random_placement, filtering, scoring, pre_scoring, permitting, queueing
 
 
 def main() -> None:
-    """Run the step whose number is given."""
-    step = STEPS[int(sys.argv[1]) - 1]
+    """Run the step whose number is given, on the cluster of the kubeconfig."""
+    number, kubeconfig = sys.argv[1:]
+    step = STEPS[int(number) - 1]
     print(step.__doc__)
-    cluster = Cluster()
+    cluster = Cluster(kubeconfig)
     step(cluster)
     cluster.table()
 

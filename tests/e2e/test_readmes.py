@@ -1,7 +1,7 @@
-"""What the pages of the examples tell a reader to type is typed: every command, in its block's order.
+"""What the pages of the examples tell a reader to type is typed, in its order, and what they show is seen.
 
-A block's sandbox runs until the block is over; `policyengine` runs in this process where it ends by itself. Only `pip
-install` is left out, and with it the block that needs what it installs: nothing is installed by a test.
+A sandbox, an extender and whatever else stays runs until its sitting is over; what ends by itself runs in this process.
+`pip install` installs beside the sitting. Where there is no kubectl, what it would look at is left out.
 """
 
 from __future__ import annotations
@@ -14,77 +14,127 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from policyengine.commands.main import cli
+from policyengine.simulator.real_server import ASSETS
+from tests.e2e.pages import Typed, is_seen, sittings
+from tests.server.extender.test_real_scheduler import free_port
+from tests.waiting import asked_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["safe", "pigeon", "congestion", "nodenumber", "framework"]
-LONGEST = 60
+EXAMPLES = ROOT / "examples"
+PAGES = sorted(page for page in EXAMPLES.rglob("README.md") if page.parent.name != "ci")
+"""Those for CI have a test of their own."""
+STAYS = re.compile(r"policyengine (sandbox|extender|rewards|annotate) |kube-scheduler ")
+LOOKS = re.compile(r"kubectl (get|describe|logs|wait) |policyengine (explain|rewards --show)|curl ")
+"""May be typed again until it shows what was coming."""
+PORT = "8888"
+LONGEST = 120.0
 """Seconds that a command may take."""
-
-
-def blocks(page: str) -> list[list[list[str]]]:
-    """The commands of a page, block by block, as words."""
-    text = (ROOT / "examples" / page / "README.md").read_text(encoding="utf-8")
-    found = re.findall(r"(?:^    .+\n)+", text, re.MULTILINE)
-    return [[shlex.split(line) for line in block.splitlines() if line.strip()] for block in found]
-
-
-COMMANDS = [
-    pytest.param(block, id=f"{page}-{number}")
+SITTINGS = [
+    pytest.param(sitting, id=f"{page.parent.relative_to(EXAMPLES)}-{number}".replace("/", "-"))
     for page in PAGES
-    for number, block in enumerate(blocks(page))
-    if block[0][:2] != ["pip", "install"] and block[0][:2] != ["policyengine", "run"]
+    for number, sitting in enumerate(sittings(page))
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a reader stands: in the checkout, as far as paths go, and free to write."""
-    for name in ("examples", "policies"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+class Reader:
+    """Stands in a copy of the checkout, as far as paths go, and is free to write."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, staying: ExitStack) -> None:
+        self._folder, self._patch, self._staying = folder, patch, staying
+        self._port = str(free_port())
+        for name in ("deploy", "examples", "policies"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "policyengine").write_text(
+            f'#!/bin/sh\nPYTHONPATH="{ROOT}:$PYTHONPATH" exec {sys.executable} -m policyengine.commands.main "$@"\n'
+        )
+        (folder / "policyengine").chmod(0o755)
+        patch.chdir(folder)
+        patch.setenv("PWD", str(folder))
+        path = [str(folder), os.environ["PATH"], os.environ.get(ASSETS, "")]
+        patch.setenv("PATH", os.pathsep.join(filter(None, path)))
+
+    def types(self, command: str, shown: str) -> None:
+        """See to it that what is shown is seen."""
+        command, shown = (text.replace(PORT, self._port) for text in (command, shown))
+        if STAYS.match(command) and "--show" not in command:
+            self._start(command, shown)
+        elif LOOKS.match(command):
+            asked_until(lambda output: is_seen(shown, output), lambda: self._output(command))
+        else:
+            output = self._output(command)
+            assert is_seen(shown, output), f"{command}\n{output}"
+
+    def _start(self, command: str, shown: str) -> None:
+        log = self._folder / f"{len(list(self._folder.glob('*.log')))}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(["sh", "-c", f"exec {command}"], stdout=output, stderr=output)
+        self._staying.enter_context(ended(process))
+
+        def is_up(said: str) -> bool:
+            assert process.poll() is None, said
+            return is_seen(f"… {shown} …", said)
+
+        asked_until(is_up, log.read_text)
+
+    def _output(self, command: str) -> str:
+        words = shlex.split(command, comments=True)
+        if words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self._patch.setenv(name, os.path.expandvars(value))
+            return ""
+        if words[:2] == ["pip", "install"]:
+            return self._install(words[2])
+        if re.search(r"[|><;&]", command) or words[0] not in ("policyengine", "python"):
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=LONGEST)
+            return succeeded(done.returncode, done.stdout, done.stderr)
+        if words[0] == "policyengine":
+            return called(words[1:])
+        said = scripted(words[1:])
+        assert all('class="frame"' in Path(word).read_text(encoding="utf-8") for word in words if word.endswith(".svg"))
+        return said
+
+    def _install(self, package: str) -> str:
+        """Its module where Python finds it, with its entry point."""
+        packages = self._folder / "packages"
+        shutil.copytree(ROOT / package, packages, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (packages / "pyproject.toml").read_text(encoding="utf-8")
+        [section] = re.findall(r"^\[project\.entry-points\.(.*?)(?=^\[|\Z)", text, re.DOTALL | re.MULTILINE)
+        about = packages / "package-0.1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: package\nVersion: 0.1.0\n")
+        points = re.sub(r'^"(.*?)"\]', r"[\1]", section).replace('"', "")
+        (about / "entry_points.txt").write_text(points)
+        self._patch.setenv("PYTHONPATH", str(packages))
+        return ""
 
 
 @contextmanager
-def running(words: list[str], folder: Path) -> Iterator[None]:
-    """A sandbox, from its welcome on."""
-    command = [sys.executable, "-m", "policyengine.commands.main", *words[1:]]
-    with (folder / "sandbox.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"PYTHONPATH": str(ROOT)})
-        try:
-            end = time.monotonic() + LONGEST
-            while b"Ctrl-C" not in (said := (folder / "sandbox.log").read_bytes()):
-                assert process.poll() is None and time.monotonic() < end, said.decode()
-                time.sleep(0.05)
-            yield
-        finally:
-            process.terminate()
-            process.wait(LONGEST)
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(LONGEST)
 
 
-def typed(words: list[str]) -> str:
-    """What a command that ends by itself prints; it must succeed."""
-    if words[0] == "policyengine":
-        result = CliRunner().invoke(cli, words[1:])
-        # What a scenario expects of its own policy need not come true under another one.
-        assert result.exit_code == 0 or (words[1] == "simulate" and "--policy" in words), result.output
-        return result.output
-    if words[0] == "python":
-        return scripted(words[1:])
-    if (kubectl := shutil.which("kubectl")) is None:
-        return ""  # the rest is still tried
-    done = subprocess.run([kubectl, *words[1:]], capture_output=True, text=True, timeout=LONGEST)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def called(words: list[str]) -> str:
+    """What the command prints."""
+    result = CliRunner().invoke(cli, words)
+    return succeeded(result.exit_code, result.output)
+
+
+def succeeded(code: int, said: str, errors: str = "") -> str:
+    """What was said; what a scenario expects of its own policy need not come true under another one."""
+    assert code == 0 or re.search("^failed ", said, re.MULTILINE), said + errors
+    return said
 
 
 def scripted(words: list[str]) -> str:
@@ -96,56 +146,39 @@ def scripted(words: list[str]) -> str:
     return printed.getvalue()
 
 
-def walked(block: list[list[str]], folder: Path) -> list[str]:
-    first, *rest = block
-    if first[:2] != ["policyengine", "sandbox"]:
-        return [typed(words) for words in block]
-    with running(first, folder):
-        return [typed(words) for words in rest]
+def able(sitting: list[Typed]) -> Iterator[Typed]:
+    """What can be typed here; the rest is skipped where it makes no sense without a program that is not here."""
+    for one in sitting:
+        program = one.command.split()[0]
+        if program not in ("kubectl", "curl", "kube-scheduler") or shutil.which(program) is not None:
+            yield one
+        elif program != "kubectl" or not LOOKS.match(one.command):
+            pytest.skip(f"{program} is not on PATH" + f", nor in ${ASSETS}" * (program == "kube-scheduler"))
 
 
-def test_every_page_has_commands_and_each_begins_with_a_word_that_is_known() -> None:
+@pytest.mark.parametrize("sitting", SITTINGS)
+def test_what_a_page_shows_is_seen(sitting: list[Typed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as staying:
+        reader = Reader(tmp_path, monkeypatch, staying)
+        for command, shown in able(sitting):
+            reader.types(command, shown)
+
+
+def test_every_page_has_something_to_type_and_all_of_it_is_shown_as_such() -> None:
     for page in PAGES:
-        words = {words[0] for block in blocks(page) for words in block}
-        assert "policyengine" in words and words <= {"policyengine", "kubectl", "python", "pip"}
+        if not list(page.parent.glob("*/README.md")):
+            assert sittings(page), page
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"^    (policyengine|python|kubectl|curl) ", text, re.MULTILINE), page
 
 
-@pytest.mark.parametrize("block", COMMANDS)
-def test_the_commands_of_a_block_do_what_they_are_said_to(block: list[list[str]], folder: Path) -> None:
-    said = walked(block, folder)
-    for words, output in zip(block[-len(said) :], said, strict=True):
-        if words[0] != "python":
-            continue
-        scenario = Path(words[2])
-        assert output.splitlines()[0].split() == ["node", "pods", "load"]
-        pods = dict(line.split()[:2] for line in output.splitlines()[1:] if "waits:" not in line)
-        check(scenario, pods, output)
-        for picture in words[4:]:
-            assert Path(picture).read_text(encoding="utf-8").count('class="frame"') == len(pods)
+def test_a_page_in_japanese_has_the_same_to_type_and_to_see() -> None:
+    pages = list(EXAMPLES.rglob("README.ja.md"))
+    assert len(pages) == 8
+    for page in pages:
+        assert sittings(page) == sittings(page.with_name("README.md"))
 
 
-def check(scenario: Path, pods: dict[str, str], output: str) -> None:
-    """What the page says of the table."""
-    waiting = re.findall(r"^(\S+) waits:", output, re.MULTILINE)
-    match (scenario.parent.name, scenario.stem):
-        case ("safe", _):
-            assert pods["node-2"] == pods["node-7"] == "0" and sum(map(int, pods.values())) == 16
-        case ("pigeon", _):
-            assert sorted(pods.values())[:1] == ["0"] or not waiting  # packed
-            assert not waiting and sum(map(int, pods.values())) == 30
-        case ("congestion", _):
-            assert pods == {"busy": "3", "jammed": "0", "quiet": "3"}
-        case ("nodenumber", _):
-            assert set(pods.values()) == {"1"}
-        case ("deadlock", "off"):
-            assert sorted(waiting) == ["blue-2", "red-2"]
-        case ("deadlock", "on"):
-            assert sorted(pods.values()) == ["1", "2"]
-            assert {name.partition("-")[0] for name in waiting} in ({"red"}, {"blue"}) and len(waiting) == 3
-        case ("annotation-gang", _):
-            assert waiting == ["hourly"]
-        case ("logging", _):
-            log = Path("sandbox.log").read_text()
-            assert log.count("trying default/pod-") >= 3 and log.count("is on node-") == 3
-        case _:
-            raise AssertionError(f"{scenario} is looked at by nobody")
+def test_it_is_seen_where_a_page_shows_something_else() -> None:
+    assert is_seen("a …  c", "a b\nc\n") and is_seen("", "anything")
+    assert not is_seen("a", "b") and not is_seen("a …", "b a")

@@ -20,6 +20,7 @@ from tests.commands.process import ROOT
 from tests.e2e.account import ADMIN
 from tests.e2e.cluster import POLICIES, process
 from tests.e2e.installed import installation
+from tests.e2e.pages import pattern, typed_in
 from tests.waiting import asked_until
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -100,30 +101,22 @@ def test_the_readmes_tour(shell: Shell) -> None:
     assert f"ConfigMap {shell.policies}/riya" in shell("kubectl policyengine status")
 
 
-def shown(title: str) -> list[tuple[str, str]]:
-    """(command, what is printed then) of the console blocks under a title of docs/explain.md."""
-    section = EXPLAIN.partition(f"## {title}\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
-    parts = [part.partition("\n") for block in blocks for part in block.split("$ ")[1:]]
-    return [(command, text.strip()) for command, _, text in parts]
-
-
-def pattern(text: str) -> str:
-    """What is seen: other times, hashes and nodes, and anything for `…`."""
-    made = re.escape(" ".join(text.split()))
-    made = re.sub(r"\d{4}\\-[\d\\-]+T[\d:\\.]+Z", r"\\S+", made)
+def seen_there(text: str) -> str:
+    """What matches it: other times, hashes and nodes too."""
+    made = re.sub(r"\d{4}\\-[\d\\-]+T[\d:\\.]+Z", r"\\S+", pattern(text))
     made = re.sub(r"\\\+\d+\\\.\d+s", r"\\S+", made)
     made = re.sub(r"\d+\\\.\d\\ s", r"\\S+ s", made)
     made = re.sub(r"\b[0-9a-f]{12}\b", "[0-9a-f]{12}", made)
-    return re.sub(r"(\\ )?…", ".*?", re.sub(r"node\\-\d", r"node-\\d", made))
+    return re.sub(r"node\\-\d", r"node-\\d", made)
 
 
 def see(shell: Shell, title: str, least: int) -> None:
     """Type what stands under a title, and see what is shown there."""
-    examples = [example for example in shown(title) if "--cluster" not in example[0]]
+    section = EXPLAIN.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    examples = [example for example in typed_in(section) if "--cluster" not in example.command]
     assert len(examples) >= least
     for command, text in examples:
-        said, want = " ".join(shell(command).split()), pattern(text)
+        said, want = " ".join(shell(command).split()), seen_there(text)
         if shell.is_installed:
             want = want.replace("policy\\ default", "policy\\ riya")
         assert re.fullmatch(want, said), f"{command}\n{said}\n{want}"
