@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import cannot_read, file_option, policy_option
+from policyengine.commands.options import UnusableInput, cannot_read, cluster_options, file_option, policy_option
 
 if TYPE_CHECKING:
+    from policyengine.kube.config.credentials import Server
     from policyengine.server.pages.playground.page import Playground
     from policyengine.server.pages.source import Source
 
@@ -21,38 +24,51 @@ MOST_CONNECTIONS = 256
 @click.command()
 @click.option("--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="A directory, or one file.")
 @file_option("--cluster", "dump", help="A file as `explain --cluster` reads.")
-@policy_option(" With --cluster: instead of those in the file.")
+@cluster_options("A cluster, which is watched; default, without the others: as for kubectl.")
+@policy_option(" Instead of those of the cluster; with --recording beside what was recorded.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8770, show_default=True, help="On loopback; 0 is any.")
-def web(recording: Path | None, dump: Path | None, paths: tuple[Path, ...], port: int) -> None:
-    """Serve pages to look at, on this machine alone, until Ctrl-C: nodes, pods and why they wait, policies. They change
-    nothing.
+def web(
+    recording: Path | None,
+    dump: Path | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    paths: tuple[Path, ...],
+    port: int,
+) -> None:
+    """Serve pages to look at, on this machine alone, until Ctrl-C: nodes, pods and why they wait, policies; of a
+    cluster, a file or a recording. They change nothing.
 
-    Exit codes: 0; 2 what is to be shown cannot be read, or the port is taken.
+    Exit codes: 0; 2 what is to be shown cannot be read, or the port is taken; 3 the cluster does not answer.
     """
-    from policyengine.kube.config import process
+    from policyengine.kube.config import credentials, process
 
-    if (recording is None) == (dump is None):
-        raise click.UsageError("name what is to be shown: --recording or --cluster")
+    if sum(one is not None for one in (recording, dump, kubeconfig or context)) > 1:
+        raise click.UsageError("name one thing to be shown: --recording, --cluster or --kubeconfig")
+    server = credentials.load(kubeconfig, context) if recording is None and dump is None else None
     process.start_logging("warning")
-    process.run(_serve(recording, dump, paths, port))
+    process.run(_serve(recording, dump, server, paths, port))
 
 
-async def _serve(recording: Path | None, dump: Path | None, paths: tuple[Path, ...], port: int) -> None:
+async def _serve(
+    recording: Path | None, dump: Path | None, server: Server | None, paths: tuple[Path, ...], port: int
+) -> None:
     from aiohttp import web as http
 
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
-    from policyengine.server.listening import listening
+    from policyengine.server.listening import CannotListen, listening
     from policyengine.server.pages.site import Site
 
     stop = stop_on_signals()
-    clock = SystemClock()
-    source = await asyncio.to_thread(_recorded, recording) if recording is not None else _dumped(dump, paths)
-    application = http.Application()
-    Site(source, clock, playground=playground()).add_to(application)
-    async with listening(application, f"127.0.0.1:{port}", None, MOST_CONNECTIONS, SHUTDOWN) as served:
-        click.echo(f"look at http://127.0.0.1:{served}/\nCtrl-C ends it.")
-        await stop.wait()
+    async with _sources(recording, dump, server, paths) as (source, other):
+        application = http.Application()
+        Site(source, SystemClock(), other=other, playground=playground()).add_to(application)
+        try:
+            async with listening(application, f"127.0.0.1:{port}", None, MOST_CONNECTIONS, SHUTDOWN) as served:
+                click.echo(f"look at http://127.0.0.1:{served}/\nCtrl-C ends it.")
+                await stop.wait()
+        except CannotListen:
+            raise UnusableInput(f"port {port} on 127.0.0.1 cannot be had; choose another: --port") from None
 
 
 def playground() -> Playground:
@@ -64,26 +80,63 @@ def playground() -> Playground:
     return Playground(installed_registry, toolchain)
 
 
-def _recorded(path: Path) -> Source:
-    from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.progress import progress
-    from policyengine.server.pages.recorded import RecordedSource
+@asynccontextmanager
+async def _sources(
+    recording: Path | None, dump: Path | None, server: Server | None, paths: tuple[Path, ...]
+) -> AsyncIterator[tuple[Source, Source | None]]:
+    """What is shown, and what that is compared with."""
+    if recording is not None:
+        yield _recorded(recording, paths)
+    elif dump is not None:
+        yield _dumped(dump, paths), None
+    elif server is not None:
+        async with _watched(server, paths) as source:
+            yield source, None
 
+
+@asynccontextmanager
+async def _watched(server: Server, paths: tuple[Path, ...]) -> AsyncIterator[Source]:
+    from policyengine.clock import SystemClock
+    from policyengine.commands.cluster_client import connected
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.commands.policies import load_profiles
+    from policyengine.kube.config.access import Unreachable
+    from policyengine.kube.http.client import ApiError, ConnectionFailed
+    from policyengine.server.pages.watched import watched
+
+    given = load_profiles(paths)
+    async with connected(server) as client:
+        clock, title = SystemClock(), f"cluster of {server.source}"
+        try:
+            async with watched(client, title, installed_registry(), clock, Random(), given) as source:
+                yield source
+        except (ApiError, ConnectionFailed) as error:
+            raise Unreachable(f"the policies of `{server.url}` cannot be listed: {error}") from None
+
+
+def _recorded(path: Path, paths: tuple[Path, ...]) -> tuple[Source, Source | None]:
+    """The recording, and the same under the policies that were named."""
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.commands.policies import load_profiles
+    from policyengine.commands.progress import progress
+    from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
+
+    profiles = load_profiles(paths)
     try:
         with progress("reading the recording"):
-            return RecordedSource(path, installed_registry())
+            source = RecordedSource(path, installed_registry())
+            return source, ReplannedSource(path, installed_registry(), profiles) if profiles else None
     except OSError as error:
         raise cannot_read(path, error) from None
 
 
-def _dumped(path: Path | None, paths: tuple[Path, ...]) -> Source:
+def _dumped(path: Path, paths: tuple[Path, ...]) -> Source:
     from policyengine.clock import SystemClock
     from policyengine.commands.explaining.cluster import from_file
     from policyengine.commands.policies import load_profiles
     from policyengine.commands.progress import progress
     from policyengine.server.pages.dump import dumped
 
-    assert path is not None
     cluster = from_file(path, load_profiles(paths) if paths else None)
     with progress(f"playing {len(cluster.waiting)} pods that wait"):
         return dumped(f"cluster in {path.name}", cluster.objects, cluster.profiles, cluster.notes, SystemClock().now())

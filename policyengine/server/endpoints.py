@@ -97,7 +97,7 @@ class Endpoints:
             self.application.router.add_get(path, handler)
         if configuration["endpoints"]["debug"] and configuration["endpoints"]["page"]:
             hosts = configuration["endpoints"]["hosts"]
-            Site(LiveSource(scheduler, clock), clock, hosts, playground).add_to(self.application)
+            Site(LiveSource(scheduler, clock), clock, hosts, playground=playground).add_to(self.application)
 
     def _page(self, read: Callable[[SchedulerState], dict[str, Any]]) -> Handler:
         async def handler(request: web.Request) -> web.Response:

@@ -113,7 +113,8 @@ class Play:
         if self._over:
             return False
         self._started = True
-        due = self.at = self._due()
+        due, self._over = self._due()
+        self.at = due
         self.trial.advance_to(due + self.scenario.start)
         self._notice()
         while self._agenda and self._agenda[0][0] <= due:
@@ -123,8 +124,13 @@ class Play:
         self._watch(due, "moment over", {})
         return True
 
-    def _due(self) -> float:
-        """The next moment; sets `_over` where it is the last."""
+    def play_to(self, at: float) -> None:
+        """Play every moment up to `at`, in seconds from the start. Raises as `step`."""
+        while not self._over and self._due()[0] <= at:
+            self.step()
+
+    def _due(self) -> tuple[float, bool]:
+        """The next moment, and whether it is the last."""
         duration = self.scenario.duration
         planned = self._agenda[0][0] if self._agenda else None
         wakeup = self.trial.next_due()
@@ -132,8 +138,7 @@ class Play:
             wakeup -= self.scenario.start
         end = duration if duration is not None else self._quiet_end(planned)
         due = min(time for time in (planned, wakeup, end) if time is not None)
-        self._over = end is not None and due >= end
-        return due
+        return due, end is not None and due >= end
 
     def _quiet_end(self, planned: float | None) -> float | None:
         """When a scenario without a duration ends; None while something is planned."""

@@ -343,3 +343,26 @@ async def test_a_certificate_that_is_none_is_said_to_be(tmp_path: Any) -> None:
     with pytest.raises(CannotListen, match=r"certificate `.*` cannot be used"):
         async with site(f'endpoints: {{address: "127.0.0.1:0", tlsCertFile: "{path}"}}\n', start=False):
             pass
+
+
+async def test_pages_to_look_at_are_behind_the_same_door_and_can_be_left_out() -> None:
+    async with site(start=False) as at:
+        assert (await at.get("/ui/"))[0] == 200
+        assert (await at.get("/ui/", Host="evil.example"))[0] == 403
+    async with site(review=True, start=False) as at:
+        for path in ("/", "/ui/", "/ui/static/pages.css", "/ui/pods/default/p"):
+            assert (await at.get(path))[0] == 401
+            assert (await at.get(path, Authorization="Bearer poor"))[0] == 403
+        status, shown = await at.get("/ui/", Authorization="Bearer good")
+        assert status == 200 and "good" not in shown
+    for off in ("page: false", "debug: false"):
+        async with site(f'endpoints: {{address: "127.0.0.1:0", {off}}}\n', start=False) as at:
+            assert (await at.get("/ui/"))[0] == 404
+            assert (await at.get("/"))[0] == 404
+
+
+async def test_pages_follow_the_scheduler_that_runs() -> None:
+    async with site() as at:
+        await pod(at, "big", cpu="64")
+        await at.until("/ui/pods", lambda _, text: "default/big" in text and "Insufficient cpu" in text)
+        await at.until("/ui/", lambda _, text: "it leads" in text and "NodeResourcesFit" in text)

@@ -36,7 +36,7 @@ class RuleUse:
     kept_off: int = 0
     """Nodes that it refused then, in all."""
     tipped: int = 0
-    """Pods that would have gone to the next best node without its score."""
+    """Pods for which the next best node would have been as good or better without its score."""
     scored: int = 0
     refused: int = 0
     """Pods that wait, and were refused by it last."""
@@ -110,14 +110,14 @@ def uses_of(state: SchedulerState, profile: Profile, now: float) -> dict[str, Ru
 
 
 def _scores(choice: Choice) -> Iterator[tuple[str, bool]]:
-    """(rule, whether the next best node would have been better without it) of those that scored."""
+    """(rule, whether the next best node would have been as good or better without it) of those that scored."""
     weighted = list(choice.weighted().values())
     if len(weighted) < 2:
         return
     first, second = weighted[0], weighted[1]
     lead = sum(first.values()) - sum(second.values())
     for rule, score in first.items():
-        yield rule, lead < score - second[rule]
+        yield rule, 0 < score - second[rule] >= lead
 
 
 def costs(state: SchedulerState, profile: Profile, monotonic: Callable[[], float]) -> Iterator[tuple[str, float]]:

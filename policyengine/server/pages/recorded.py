@@ -1,72 +1,116 @@
-"""A recording as a source: any moment of it, played there as `policyengine replay --at` does."""
+"""A recording as a source: any moment of it, as it was, and as it would have been under another policy."""
 
 from __future__ import annotations
 
 import asyncio
 from array import array
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from policyengine.compiler.assemble import PluginRegistry
+from policyengine.framework.profile import Profile
+from policyengine.plan.history import read
+from policyengine.plan.rerun import PastPlay, alone
 from policyengine.recording.replay import Replay, Step
 from policyengine.recording.segment import UnusableRecording
 from policyengine.server.pages.source import Moment, NotShown
+from policyengine.trials.scenario import ScenarioError
+from policyengine.trials.trial import TrialTooLong
 
 
-class RecordedSource:
-    """Every moment between the first of a recording and its last. Moments are shown one after the other; the next goes
-    on from the one before where it is later, and begins anew where it is not."""
+class _Played:
+    """Moments of something that is played: one after the other. The next goes on from the one before where it is
+    later, and begins anew where it is not."""
 
     is_live = False
+    title = ""
+    span: tuple[float, float] = (0.0, 0.0)
+
+    def __init__(self) -> None:
+        self._one_at_a_time = asyncio.Lock()
+
+    @asynccontextmanager
+    async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
+        """As it was once everything up to `at` had come; the last moment without one."""
+        first, last = self.span
+        async with self._one_at_a_time:
+            try:
+                yield await asyncio.to_thread(self._play, last if at is None else min(max(at, first), last))
+            except (UnusableRecording, OSError, ScenarioError, TrialTooLong) as error:
+                raise NotShown(500, f"the recording cannot be played up to there: {error}") from None
+
+    def _play(self, at: float) -> Moment:
+        raise NotImplementedError
+
+
+class RecordedSource(_Played):
+    """As it was: played as `policyengine replay --at` does."""
 
     def __init__(self, path: Path, registry: PluginRegistry) -> None:
         """Reads all of it once, without playing it. Raises `UnusableRecording`, `OSError`."""
+        super().__init__()
         self.title = f"recording {path.name}"
         self._path = path
         self._registry = registry
-        self._one_at_a_time = asyncio.Lock()
         self._replay: Replay | None = None
         self._steps: Iterator[Step] = iter(())
         self._played = 0
         """Messages that were played."""
-        read = Replay(path, plays=False, registry=registry)
+        replay = Replay(path, plays=False, registry=registry)
         self._times = array("d")
         """Of the messages, in order; never going back."""
-        for step in read.steps():
+        for step in replay.steps():
             if step.number:
                 self._times.append(max(step.now, self._times[-1] if self._times else 0.0))
         if not self._times:
             raise UnusableRecording(f"{path}: it holds no moment that could be shown")
-        self.span: tuple[float, float] = self._times[0], self._times[-1]
-        self._notes = tuple(f"of the recording could not be read: {note}" for note in read.notes)
+        self.span = self._times[0], self._times[-1]
+        self._notes = tuple(f"the recording is not whole: {note}" for note in replay.notes)
 
-    @asynccontextmanager
-    async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
-        """As it was once every message up to `at` had come; the last moment without one."""
-        async with self._one_at_a_time:
-            try:
-                replay = await asyncio.to_thread(self._play, self.span[1] if at is None else at)
-            except (UnusableRecording, OSError) as error:
-                self._replay = None
-                raise NotShown(500, f"the recording cannot be played up to there: {error}") from None
-            now = replay.now if at is None else min(max(at, self.span[0]), self.span[1])
-            yield Moment(replay.state, now, self._path.name, None, notes=(*self._notes, *self._said(replay)))
-
-    def _play(self, at: float) -> Replay:
-        wanted = max(1, bisect_right(self._times, at))
+    def _play(self, at: float) -> Moment:
+        wanted = bisect_right(self._times, at)
         if self._replay is None or wanted < self._played:
             self._replay = Replay(self._path, registry=self._registry)
             self._steps, self._played = self._replay.steps(), 0
         while self._played < wanted and next(self._steps, None) is not None:
             self._played += 1
-        return self._replay
+        return Moment(self._replay.state, at, self._path.name, notes=(*self._notes, *_said(self._replay)))
 
-    def _said(self, replay: Replay) -> Iterator[str]:
-        if replay.difference is not None:
-            yield "this version of policyengine decides otherwise than was recorded, and what comes later is not shown"
-        if replay.began is not None and replay.began.watched_only:
-            yield "a cluster was watched, whoever schedules it: nothing was decided here"
-        if replay.began is not None and replay.began.redacted:
-            yield "names and texts were hidden when this was recorded"
+
+def _said(replay: Replay) -> Iterator[str]:
+    if replay.difference is not None:
+        yield "this version of policyengine decides otherwise than was recorded; what comes later is not shown"
+    if replay.began is not None and replay.began.watched_only:
+        yield "a cluster was watched, whoever schedules it: nothing was decided here"
+    if replay.began is not None and replay.began.redacted:
+        yield "names and texts were hidden when this was recorded"
+
+
+class ReplannedSource(_Played):
+    """As it would have been under other policies: played as `policyengine plan` does."""
+
+    def __init__(self, path: Path, registry: PluginRegistry, profiles: Sequence[Profile]) -> None:
+        """Reads all of it. Raises `UnusableRecording`, `OSError`."""
+        super().__init__()
+        self.title = f"{path.name} under {', '.join(f'policy {one.name}' for one in profiles)}"
+        self._history = read(path, registry)
+        served = {one.scheduler_name for one in profiles}
+        self._profiles = [*profiles, *(one for name, one in self._history.profiles.items() if name not in served)]
+        self.span = self._history.start, self._history.end
+        others = sorted(served - self._history.profiles.keys())
+        self._notes = (
+            *self._history.notes,
+            "played again on virtual time: what came, came as it did; what was decided, was decided anew",
+            *([f"nobody served {', '.join(others)} when this was recorded: name what did"] if others else []),
+        )
+        self._past: PastPlay | None = None
+        self._at = 0.0
+
+    def _play(self, at: float) -> Moment:
+        if self._past is None or at < self._at:
+            self._past = PastPlay(self._history, alone(self._history), self._profiles, 0)
+        self._at = at
+        self._past.play_to(at - self._history.start)
+        return Moment(self._past.trial.state, at, self.title, notes=self._notes)

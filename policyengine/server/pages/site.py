@@ -23,7 +23,7 @@ from aiohttp import web
 from policyengine.clock import Clock
 from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
-from policyengine.server.pages import node, nodes, overview, pod, pods, policy, rendering
+from policyengine.server.pages import compare, node, nodes, overview, pod, pods, policy, rendering
 from policyengine.server.pages.covering import Covered, Covering
 from policyengine.server.pages.playground import page as playing
 from policyengine.server.pages.playground.page import Playground
@@ -60,16 +60,29 @@ PAGES: Final[dict[str, tuple[str, Content]]] = {
 """Path below `ROOT` -> template, and what makes its content."""
 TABS: Final = (("", "Overview"), ("pods", "Pods"), ("nodes", "Nodes"), ("policies", "Policies"))
 """What every page leads to."""
+OTHER: Final = "other"
+COMPARE: Final = "compare"
 
 
 class Site:
     """The pages of one source."""
 
     def __init__(
-        self, source: Source, clock: Clock, hosts: Collection[str] = (), playground: Playground | None = None
+        self,
+        source: Source,
+        clock: Clock,
+        hosts: Collection[str] = (),
+        other: Source | None = None,
+        playground: Playground | None = None,
     ) -> None:
-        """`hosts`: names, beside `localhost` and addresses, by which they may be asked for."""
-        self._source = source
+        """`hosts`: names, beside `localhost` and addresses, by which they may be asked for. `other`: what `source` is
+        compared with; its pages are those with `side=other`."""
+        self._sources = {"": source} if other is None else {"": source, OTHER: other}
+        self._tabs = [*TABS]
+        if other is not None:
+            self._tabs.append((COMPARE, "Two policies"))
+        if playground is not None:
+            self._tabs.append((playing.PATH, "Playground"))
         self._clock = clock
         self._covering = Covering()
         self._playground = playground
@@ -86,6 +99,8 @@ class Site:
         if (playground := self._playground) is not None:
             add(ROOT + playing.PATH, self.guarded(self._play))
             application.router.add_post(ROOT + playing.ASK, self.guarded(playground.ask))
+        if OTHER in self._sources:
+            add(ROOT + COMPARE, self.guarded(self._compare))
         add(f"{ROOT}{{rest:.*}}", self.guarded(_nowhere))
         application.on_shutdown.append(self._close)
 
@@ -141,16 +156,27 @@ class Site:
 
         return handler
 
+    async def _compare(self, request: web.Request) -> web.StreamResponse:
+        at = moment_of(request.query.get("at"))
+        first, second = self._sources.values()
+        async with first.moment(at) as was, second.moment(at) as would:
+            told = compare.content((was, would))
+            frame = self._frame(request, at) | {"now": was.now, "titles": (first.title, second.title)}
+            return web.Response(text=rendering.page("compare.html", frame | told), content_type="text/html")
+
+    def _source(self, request: web.Request) -> Source:
+        return self._sources.get(request.query.get("side", ""), self._sources[""])
+
     async def _context(self, request: web.Request, content: Content) -> dict[str, Any]:
         at = moment_of(request.query.get("at"))
         covered = await self._covered(request, at) if "coverage" in request.query else None
         asked = Asked(request.match_info, request.query, self._clock.monotonic, covered)
-        async with self._source.moment(at) as moment:
+        async with self._source(request).moment(at) as moment:
             return {**self._frame(request, at), **_told(moment), **content(moment, asked)}
 
     async def _covered(self, request: web.Request, at: float | None) -> Covered | None:
         """What the tests see of the policy that this page is about; None where it is about none."""
-        async with self._source.moment(at) as moment:
+        async with self._source(request).moment(at) as moment:
             wanted = request.match_info.get("scheduler")
             profile = next((one for one in moment.state.profiles if one.scheduler_name == wanted), None)
         return None if profile is None else await self._covering.of(profile)
@@ -158,7 +184,10 @@ class Site:
     def _frame(self, request: web.Request, at: float | None) -> dict[str, Any]:
         """What every page has around its own."""
         root = "../" * (request.rel_url.raw_path.count("/") - ROOT.count("/"))
-        kept = {} if at is None else {"at": request.query["at"]}
+        source, kept = self._source(request), {}
+        for name in ("at", "side"):
+            if request.query.get(name):
+                kept[name] = request.query[name]
 
         def link(path: str, **query: object) -> str:
             """The address of another page, at the same moment."""
@@ -173,12 +202,13 @@ class Site:
         path = request.path.removeprefix(ROOT)
         return {
             "root": root,
-            "tabs": TABS if self._playground is None else (*TABS, (playing.PATH, "Playground")),
+            "tabs": self._tabs,
+            "kept": kept,
             "tab": path.partition("/")[0],
-            "title": self._source.title,
-            "is_live": self._source.is_live,
-            "span": self._source.span,
-            "steps": [],
+            "title": source.title,
+            "is_live": source.is_live,
+            "span": source.span,
+            "steps": _steps(source.span, at),
             "at": at,
             "query": request.query,
             "link": link,
@@ -192,6 +222,15 @@ class Site:
 
 def _told(moment: Moment) -> dict[str, Any]:
     return {"now": moment.now, "who": moment.who, "leads": moment.leads, "notes": moment.notes}
+
+
+def _steps(span: tuple[float, float] | None, at: float | None) -> list[tuple[str, float | None]]:
+    """(what a link says, its moment): how to go through a recording without JavaScript."""
+    if span is None:
+        return []
+    first, last = span
+    here, step = last if at is None else min(max(at, first), last), (last - first) / 50
+    return [("first", first), ("back", max(first, here - step)), ("on", min(last, here + step)), ("last", None)]
 
 
 def moment_of(text: str | None) -> float | None:

@@ -19,6 +19,7 @@ from typing import Final
 from aiohttp import web
 
 from policyengine.clock import Clock
+from policyengine.server.pages.source import NotShown
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +89,11 @@ class Viewers:
         try:
             await response.prepare(request)
             await self._send(viewer, response)
-        except (ConnectionError, TimeoutError):
+        except ConnectionError:
             pass
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()  # its end would wait for the same reader
         finally:
             self._drop(page, viewer)
         return response
@@ -127,7 +131,9 @@ class Viewers:
     async def _render(self, render: Render, viewers: set[_Viewer]) -> None:
         try:
             parts = await render()
-        except Exception:  # the page itself says so to whoever reloads it
+        except NotShown:  # the page itself says so to whoever reloads it
+            return
+        except Exception:
             logger.exception("a page could not be rendered for its viewers")
             return
         for viewer in list(viewers):

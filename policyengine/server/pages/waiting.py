@@ -40,18 +40,22 @@ def waiting(state: SchedulerState) -> Iterator[Waiting]:
         if pod.state is PodState.ASSUMED:
             yield Waiting(pod, RESERVED, state.place(pod.uid), None)
         elif pod.state is PodState.PENDING and pod.scheduler_name not in served:
-            said = next((one.message for one in pod.conditions if one.type == "PodScheduled"), "")
-            yield Waiting(pod, UNSERVED, said or f"nobody here serves {pod.scheduler_name}", None)
+            yield Waiting(pod, UNSERVED, _said(pod) or f"nobody here serves {pod.scheduler_name}", None)
 
 
 def _reason(state: SchedulerState, queued: QueuedPod) -> str:
     if queued.place in _SAID:
-        return _SAID[queued.place]
+        return (not queued.attempts and _said(queued.pod)) or _SAID[queued.place]
     if queued.place in (Place.GATED, Place.HELD):
         return queued.gate_message or state.last_message(queued.uid) or queued.place.value
     if queued.unschedulable_plugins:
         return ", ".join(sorted(queued.unschedulable_plugins))
     return "an error" if queued.error_count else "not tried yet"
+
+
+def _said(pod: PodInfo) -> str:
+    """What the pod's own condition says of why it waits."""
+    return next((one.message for one in pod.conditions if one.type == "PodScheduled"), "")
 
 
 def by_reason(state: SchedulerState) -> list[dict[str, Any]]:

@@ -30,7 +30,9 @@ async def site(with_playground: bool = True) -> AsyncIterator[tuple[aiohttp.Clie
     """A client of the pages, and the headers that their own page sends."""
     application = web.Application()
     playground = Playground(installed_registry, toolchain) if with_playground else None
-    Site(StillSource("still", Moment(SchedulerState(), 0.0, "test")), SystemClock(), (), playground).add_to(application)
+    Site(StillSource("still", Moment(SchedulerState(), 0.0, "test")), SystemClock(), playground=playground).add_to(
+        application
+    )
     async with (
         listening(application, "127.0.0.1:0", None, 64, 0.1) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,

@@ -1,0 +1,198 @@
+"""What the pages say of a scheduler: the same as `/debug` and `explain`, in words and links."""
+
+import html
+import json
+import re
+
+import pytest
+
+from policyengine.policy_compiler import compile_text
+from policyengine.scheduler.messages import BindSucceeded, ProfileReplaced
+from policyengine.server.pages.overview import recent
+from policyengine.server.pages.policy import uses_of
+from policyengine.server.pages.waiting import REST, by_reason
+from tests.scheduler.driver import Driver, node, pod
+from tests.server.pages.scenes import pages
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def words(text: str) -> str:
+    """What a reader sees of a page."""
+    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", " ", text, flags=re.S)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
+
+
+def loaded(text: str) -> Driver:
+    driver = Driver()
+    driver.send(ProfileReplaced(compile_text(text, file="p.policy").profiles[0]))
+    return driver
+
+
+def scene() -> Driver:
+    """Two of four pods placed: on the larger node, one by one."""
+    driver = Driver()
+    driver.see(node("n1", cpu="4").label(ZONE, "a"), node("n2", cpu="8").label(ZONE, "b").unschedulable())
+    driver.see(node("n3", cpu="2").label(ZONE, "a"))
+    driver.see(pod("small", cpu="2"), pod("other", cpu="2"), pod("big", cpu="64"), pod("big-too", cpu="64"))
+    for _ in range(4):
+        driver.cycle()
+    driver.send(BindSucceeded("small"))
+    return driver
+
+
+async def test_the_overview_counts_what_waits_and_leads_to_it() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now + 30) as site:
+        text = await site.get("")
+        assert "bound in the last minute 2" in words(text)
+        assert "nodes 3 0 not ready, 1 cordoned" in words(text) or "nodes 3 3 not ready, 1 cordoned" in words(text)
+        link = html.unescape(re.findall(r'href="(pods\?[^"]*unschedulable[^"]*reason=[^"]*)">2</a> ', text)[0])
+        found = await (await site.session.get(f"/ui/{link}")).text()
+        assert "default/big" in found and "default/big-too" in found and "default/small" not in found
+
+
+async def test_the_picture_of_the_nodes_has_each_of_them_by_group() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        for by, wanted in (("cpu", {"n1": 100, "n2": 0, "n3": 0}), ("rule:NodeUnschedulable", {"n1": 0, "n2": 100})):
+            text = await site.get("", by=by)
+            data = json.loads(re.findall(r'id="heat_data" data-live>(.*?)</script>', text)[0])
+            assert data["groups"] == ["a", "a", "b"]
+            assert wanted.items() <= dict(zip(data["names"], data["values"], strict=True)).items()
+
+
+async def test_a_pod_tells_what_every_rule_says_of_every_node() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get("pods/default/big"))
+        assert "place unschedulable" in text and "0 of 3 nodes can hold it" in text
+        assert "n2 refuses node(s) were unschedulable refuses Insufficient cpu" in text
+        assert "n1 passes refuses Insufficient cpu" in text
+        only = words(await site.get("pods/default/big", rule="NodeUnschedulable"))
+        assert "n2 refuses" in only and "n1 passes" not in only
+        assert "Nothing of what was tried helps" in text or "Look for the fewest changes" in text
+
+
+async def test_a_pod_with_a_node_tells_why_it_is_there() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("pods/default/small")
+        assert "Why it is on n" in text and "What happened" in text
+        placed = driver.state.view.find_pod("default", "small")
+        assert placed is not None and f"reserved</strong> <span>node {placed.node_name}" in text
+        assert '<svg class="stack"' in text
+
+
+async def test_what_would_help_is_a_command_to_copy() -> None:
+    driver = Driver()
+    driver.see(node("n1").label("disk", "hdd"), pod("p").node_selector({"disk": "ssd"}))
+    driver.cycle()
+    async with pages(driver.state, driver.now) as site:
+        assert "kubectl" not in await site.get("pods/default/p")
+        text = await site.get("pods/default/p", remedies="1")
+        command = re.findall(r'<code id="(command-\d-1)">([^<]*)</code><button type="button" data-copy="\1">', text)
+        assert [one[1] for one in command] == ["kubectl label --overwrite node n1 disk=ssd"]
+
+
+async def test_a_node_tells_what_runs_and_who_is_refused() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get("nodes/n3"))
+        assert "default/big 1 NodeResourcesFit Insufficient cpu" in text
+        assert "Nothing." in text
+        assert (await site.answer("nodes/none"))[0] == 404
+
+
+async def test_a_list_is_sorted_and_turned_by_links_alone() -> None:
+    driver = Driver()
+    driver.see(*(node(f"n{number:03}", cpu=f"{number + 1}") for number in range(250)))
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("nodes", sort="-node", page="2")
+        names = re.findall(r'<a href="nodes/(n\d+)"', text)
+        assert names == [f"n{number:03}" for number in range(149, 49, -1)]
+        assert "part 2 of 3" in text and "page=3" in text
+        assert re.findall(r'<a href="nodes/(n\d+)"', await site.get("nodes", page="99"))[-1] == "n249"
+
+
+POLICY = """\
+policy "p" {
+  scheduler "s"
+  base filters
+  filter "not n1" when pod.labels[?"free"].orValue("") == "" { require node.name != "n1" else "n1 is taken" }
+  score "larger" weight 5 = clamp(node.allocatable.cpu / 1m / 100.0, 0.0, 100.0)
+  test "goes elsewhere" { given node "n1" {} given pod "p" {} expect "p" rejected by "not n1" }
+}
+"""
+
+
+async def test_a_policy_shows_beside_each_rule_what_became_of_it() -> None:
+    driver = loaded(POLICY)
+    driver.see(node("n1", cpu="8"), node("n2", cpu="4"), node("n3", cpu="2"))
+    driver.see(pod("a").scheduler("s"), pod("b").scheduler("s"))
+    driver.cycle()
+    driver.cycle()
+    profile = next(one for one in driver.state.profiles if one.name == "p")
+    use = uses_of(driver.state, profile, driver.now)
+    assert (use["not n1"].placements, use["not n1"].kept_off) == (2, 2)
+    assert (use["larger"].scored, use["larger"].tipped) == (2, 2)
+    assert uses_of(driver.state, profile, driver.now + 3601)["larger"].scored == 0
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("policies/s")
+        assert '<span class="keyword">filter</span> <span class="string">&#34;not n1&#34;</span>' in text
+        assert "kept 2 nodes from 2 pods" in text and "decided about 2 of them" in text
+        assert "see what they cover" in text
+        covered = words(await site.get("policies/s", coverage="1"))
+        assert re.search(r"see \d+ of \d+ outcomes 1 tests", covered), covered
+        assert "no test sees" in covered
+
+
+async def test_a_policy_of_a_mebibyte_is_shown_as_far_as_can_be() -> None:
+    filler = "\n".join(f"// {'x' * 90} {number}" for number in range(9_900))
+    driver = loaded(f'policy "p" {{ scheduler "s" }}\n{filler}\n')
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("policies/s")
+        assert "shown without colours" in text and "more lines are not shown" in text
+        assert len(text) < 2_000_000
+
+
+async def test_policies_and_their_versions_are_listed_with_their_age() -> None:
+    driver = loaded('policy "one" { scheduler "s" }')
+    driver.now += 3600.0
+    driver.send(ProfileReplaced(compile_text('policy "two" { scheduler "s" }').profiles[0]))
+    async with pages(driver.state, driver.now + 90) as site:
+        assert "s two" in words(await site.get("policies")) and "1 min 30 s" in await site.get("policies")
+        versions = words(await site.get("policies/s")).partition("Versions")[2]
+        assert versions.index("two") < versions.index("one")
+        assert (await site.answer("policies/none"))[0] == 404
+
+
+async def test_quotas_gangs_and_candidates_are_on_the_overview() -> None:
+    driver = loaded(
+        'policy "p" { scheduler "s"\n'
+        '  quota "team" by pod.labels[?"team"].orValue("") { guarantee: {cpu: 1} limit: {cpu: 2} }\n'
+        '  gang "crew" when has(pod.labels.crew) { key: pod.labels.crew min: 3 timeout: 60s } }'
+    )
+    driver.see(node("n1", cpu="8"), pod("a", cpu="1").labels({"team": "red"}).scheduler("s"))
+    driver.see(pod("c1").labels({"crew": "rowers"}).scheduler("s"))
+    driver.cycle()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get(""))
+        assert "team red cpu 1 1 2 50 %" in text
+        assert "rowers crew 1 gang crew: 1 of 3 members exist" in text
+
+
+def test_reasons_beyond_the_most_frequent_are_counted_together() -> None:
+    driver = Driver()
+    driver.see(*(pod(f"p{number}").scheduler(f"s{number % 2}") for number in range(6)))
+    assert [(one["scheduler"], one["place"], one["count"]) for one in by_reason(driver.state)] == [
+        ("s0", "unserved", 3),
+        ("s1", "unserved", 3),
+    ]
+    assert REST not in str(by_reason(driver.state))
+
+
+@pytest.mark.parametrize(("later", "bound"), [(0.0, 2), (59.0, 2), (61.0, 0)])
+def test_what_is_recent_is_of_the_last_minute(later: float, bound: int) -> None:
+    driver = scene()
+    assert recent(driver.state, driver.now + later)["bound"] == bound

@@ -1,0 +1,96 @@
+"""A recording as pages: any moment is what `replay --at` has, and what cannot be shown is said in words."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from policyengine.plugins.registry import IN_TREE, default_profile
+from policyengine.recording.directory import files
+from policyengine.recording.replay import Replay
+from policyengine.recording.segment import UnusableRecording
+from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
+from tests.recording.recordings import Recorded
+from tests.server.pages.scenes import pages
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording")
+    one = Recorded(path)
+    one.play(0, 30, one.write)
+    one.close()
+    return path
+
+
+async def test_any_moment_is_what_replay_says_of_it_in_whatever_order_they_are_asked_for(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    first, last = source.span
+    assert first < last
+    for share in (0.5, 0.9, 0.1, 0.1, 0.0, 1.0, 0.4):
+        at = first + share * (last - first)
+        replay = Replay(recording)
+        replay.play(at)
+        async with source.moment(at) as moment:
+            assert _placed(moment.state) == _placed(replay.state)
+            assert moment.now == at
+
+
+def _placed(state: object) -> dict[str, str]:
+    return {uid: pod.node_name for uid, pod in state.view.pods.items()}  # type: ignore[attr-defined]
+
+
+async def test_moments_outside_are_the_first_and_the_last(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    for at, wanted in ((0.0, source.span[0]), (9e9, source.span[1]), (None, source.span[1])):
+        async with source.moment(at) as moment:
+            assert moment.now == wanted
+
+
+async def test_every_link_keeps_the_moment_and_the_side(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    other = ReplannedSource(recording, IN_TREE, [default_profile()])
+    at = str(source.span[0] + 1)
+    async with pages(source, other=other) as site:
+        for path in ("", "pods", "nodes", "policies", "compare"):
+            text = await site.get(path, at=at, side="other")
+            links = [link for link in re.findall(r'href="([^"#]+)"', text) if "static/" not in link]
+            assert links and all("at=" in link or link.startswith("?") for link in links), path
+            assert 'type="range"' in text and "data-follow" not in text
+
+
+async def test_two_policies_stand_side_by_side(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    async with pages(source, other=ReplannedSource(recording, IN_TREE, [default_profile()])) as site:
+        text = await site.get("compare")
+        assert text.count("bound in the last minute") == 2
+        assert "under policy default" in text and "pods are elsewhere" in text
+
+
+async def test_a_recording_that_breaks_off_is_shown_up_to_there_and_says_so(recording: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(recording, broken)
+    last = files(broken)[-1]
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) * 2 // 3])
+    async with pages(RecordedSource(broken, IN_TREE)) as site:
+        text = await site.get("")
+        assert "the recording is not whole" in text and "left out" in text
+
+
+@pytest.mark.parametrize("content", [b"", b"policyengine recording 2\n", b"policyengine recording 1\n", b"\x00" * 99])
+def test_what_is_no_recording_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "000001.recording").write_bytes(content)
+    with pytest.raises(UnusableRecording):
+        RecordedSource(tmp_path, IN_TREE)
+
+
+async def test_a_recording_that_is_gone_meanwhile_is_said_in_words(recording: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(recording, copy)
+    source = RecordedSource(copy, IN_TREE)
+    shutil.rmtree(copy)
+    async with pages(source) as site:
+        status, text = await site.answer("")
+        assert status == 500 and "the recording cannot be played up to there" in text
