@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup system web demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
-        record fuzz soak attacks ray release lock format clean
+        record fuzz soak attacks tuning ray release lock format clean
 
 setup: $(STAMP)
 
@@ -85,6 +85,7 @@ bench-quick: setup # about 15 minutes
 	timeout 120 $(BENCH) language $(KEPT) # 0.5
 	timeout 300 $(BENCH) reload $(KEPT) # 0.3
 	timeout 900 $(BENCH) plan $(KEPT) # 3
+	timeout 1800 $(BENCH) tuning $(KEPT) # 5
 	timeout 300 $(BENCH) devices $(KEPT) # 0.2
 	timeout 300 $(BENCH) queue $(KEPT) # 1
 	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5
@@ -132,6 +133,10 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 ATTACKED ?= 300
 attacks: setup  # ATTACKED seconds of each attack on processes of ours, on a machine that does nothing else; docs/reliability.md
 	$(BIN)/python -m tests.attacks $(ATTACKED)
+
+OPENB ?= openb
+tuning: setup   # the worked example of docs/tuning.md; OPENB: the folder of the traces, or RAY=local; about 8 minutes on 2 cores
+	$(BIN)/python -m benchmarks.tuning $(OPENB) $(if $(RAY),--ray $(RAY))
 
 ray: setup      # the same values found on a local Ray, one of whose workers is killed; on a machine that does nothing else
 	$(BIN)/pip install -q ray

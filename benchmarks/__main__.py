@@ -99,6 +99,7 @@ def bench(
     language              lint, compile, one filter over every node
     reload                a policy replaced: for how long the event loop is held
     plan                  `policyengine plan`: a day of 1,000 nodes and 50,000 pods, and a cluster of 5,000 nodes
+    tuning                `policyengine tune`: 200 candidates on an hour of 1,000 nodes
     devices               the first decision about a ResourceClaim among 40,000 devices, and those after it
     queue                 the queue at 100,000 pods; refused pods in the way; a gang of 1,000
     server                the embedded API server on one core: start, memory, bindings and watch events a second

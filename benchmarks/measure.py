@@ -37,6 +37,7 @@ from benchmarks.scale import NODES as NODES_OF_SCALE
 from benchmarks.scale import PODS as PODS_OF_SCALE
 from benchmarks.scale import scale
 from benchmarks.server import server
+from benchmarks.tuning.hour import tuning
 from policyengine.kube.config import credentials
 from policyengine.kube.config.access import check_access
 from policyengine.kube.http.client import Client
@@ -79,6 +80,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "queue": lambda asked: queue(),
     "reload": lambda asked: reloads(),
     "plan": lambda asked: plans(),
+    "tuning": lambda asked: tuning(),
     "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),

@@ -28,6 +28,7 @@ ALONE = (
     "queue",
     "reload",
     "plan",
+    "tuning",
     "devices",
     "server",
     "extender",

@@ -1,8 +1,8 @@
 """What no order of placement exceeds: the GPUs that the pods of a run can be given.
 
-A linear program over classes of pods (what they ask for, and which nodes will do) and types of nodes: how many pods of a
-class, in fractions too, lie on all nodes of a type together. Of a class there are no more than fit on single nodes.
-HiGHS solves it.
+A linear program over classes of pods (what they ask for, and which nodes will do) and types of nodes: how many pods
+of a class, in fractions too, lie on all nodes of a type together. Of a class there are no more than fit on single
+nodes. HiGHS solves it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def most_gpus(nodes: Sequence[TraceNode], pods: Sequence[TracePod]) -> float:
     types = Counter(Kind(_amounts(one.allocatable), (one.labels[MODEL],)) for one in nodes)
     classes = Counter(Kind(_amounts(one.requests), tuple(one.on.get(MODEL, ()))) for one in pods if GPU in one.requests)
     pairs = [(pod, node) for pod in classes for node in types if pod.fits(node)]
+    if not pairs:
+        return 0.0
     room = {node: number * len(RESOURCES) for number, node in enumerate(types)}
     cells = [
         (room[node] + at, column, asked / (node.amounts[at] * types[node]))
@@ -58,7 +60,9 @@ def _amounts(said: Any) -> tuple[int, ...]:
     return tuple(milli_value(said.get(name, "0")) for name in RESOURCES)
 
 
-def _maximum(gains: Sequence[float], cells: Sequence[tuple[int, int, float]], rows: int, most: Sequence[float]) -> float:
+def _maximum(
+    gains: Sequence[float], cells: Sequence[tuple[int, int, float]], rows: int, most: Sequence[float]
+) -> float:
     """The largest sum of the gains, each row's sum being 1 at most, each number within 0 and `most`."""
     try:
         optimize, sparse = import_module("scipy.optimize"), import_module("scipy.sparse")

@@ -8,7 +8,7 @@ are; where they ask for more, the last ones are dropped (as Weng et al., USENIX 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from typing import Final
 from policyengine.traces.mapping import opened
 from policyengine.traces.writing import TraceNode, TracePod, write
 
+SCHEDULER: Final = "gpu-packing"
 GPU: Final = "nvidia.com/gpu"
 MODEL: Final = "example.com/gpu-model"
 TRAINED: Final = ("default", "cpu100", "gpushare40", "gpuspec10", "multigpu20")
@@ -29,22 +30,53 @@ START: Final = 1_767_571_200.0
 """2026-01-05T00:00:00Z."""
 
 
-def nodes(folder: Path) -> list[TraceNode]:
-    """All nodes. Raises `OSError`, `KeyError`."""
-    return [TraceNode(row["sn"], _amounts(row, "gpu"), {MODEL: row["model"]}) for row in _rows(folder / "nodes.csv.gz")]
+class Cluster:
+    """The nodes, or one of so many of them, and the pods of a run."""
+
+    def __init__(self, traces: Path, recordings: Path, one_of: int = 1) -> None:
+        """`traces`: the folder of the tables; `recordings`: where recordings are written.
+
+        Raises `OSError`, `KeyError`.
+        """
+        self._traces, self._recordings = traces, recordings
+        rows = _rows(traces, "nodes", "openb_node_list_gpu_node")
+        self.nodes = [TraceNode(row["sn"], _amounts(row, "gpu"), {MODEL: row["model"]}) for row in rows][::one_of]
+        self.gpus = sum(map(_gpus, self.nodes))
+        """How many there are."""
+
+    def pods(self, trace: str) -> list[TracePod]:
+        """All pods of a trace. Raises `OSError`, `KeyError`."""
+        return [
+            TracePod(row["name"], 0.0, _amounts(row, "num_gpu"), on={MODEL: models.split("|")} if models else {})
+            for row in _rows(self._traces, f"pods-{trace}", f"openb_pod_list_{trace}")
+            for models in [row.get("gpu_spec", "")]
+        ]
+
+    def arrivals(self, trace: str, seed: int) -> list[TracePod]:
+        """The pods of a run, in order. Raises as `pods`."""
+        pods, random = self.pods(trace), Random(seed)
+        shuffled = random.sample(pods, len(pods))
+        found: list[TracePod] = []
+        asked = 0
+        while True:
+            pod = shuffled[len(found)] if len(found) < len(shuffled) else random.choice(pods)
+            asked += _gpus(pod)
+            if asked > ARRIVALS * self.gpus:
+                return found
+            found.append(replace(pod, name=f"pod-{len(found):05d}", at=float(len(found) // A_SECOND)))
+
+    def recorded(self, trace: str, seed: int) -> Path:
+        """The recording of a run. Raises as `pods`."""
+        path = self._recordings / f"{trace}-{seed}"
+        write(path, "openb", START, SCHEDULER, self.nodes, self.arrivals(trace, seed))
+        return path
 
 
-def pods(folder: Path, trace: str) -> list[TracePod]:
-    """All pods of a trace. Raises `OSError`, `KeyError`."""
-    return [
-        TracePod(row["name"], 0.0, _amounts(row, "num_gpu"), on={MODEL: models.split("|")} if models else {})
-        for row in _rows(folder / f"pods-{trace}.csv.gz")
-        for models in [row.get("gpu_spec", "")]
-    ]
-
-
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with opened(path) as file:
+def _rows(folder: Path, *names: str) -> Iterator[dict[str, str]]:
+    """Of the table of one of these names."""
+    tables = [folder / f"{name}{suffix}" for name in names for suffix in (".csv", ".csv.gz")]
+    there = next((one for one in tables if one.exists()), tables[-1])
+    with opened(there) as file:
         yield from csv.DictReader(file)
 
 
@@ -53,28 +85,5 @@ def _amounts(row: dict[str, str], gpus: str) -> dict[str, str]:
     return asked | ({GPU: row[gpus]} if int(row[gpus]) else {})
 
 
-def gpus(one: TraceNode | TracePod) -> int:
-    """How many it has, or asks for."""
+def _gpus(one: TraceNode | TracePod) -> int:
     return int((one.allocatable if isinstance(one, TraceNode) else one.requests).get(GPU, "0"))
-
-
-def arrivals(pods: Sequence[TracePod], room: int, seed: int) -> list[TracePod]:
-    """The pods of a run on so many GPUs, in order."""
-    random = Random(seed)
-    found, asked = [], 0
-    shuffled = random.sample(pods, len(pods))
-    while True:
-        pod = shuffled[len(found)] if len(found) < len(shuffled) else random.choice(pods)
-        asked += gpus(pod)
-        if asked > ARRIVALS * room:
-            return found
-        found.append(replace(pod, name=f"pod-{len(found):05d}", at=float(len(found) // A_SECOND)))
-
-
-def recorded(folder: Path, trace: str, seed: int, at: Path) -> Path:
-    """The recording of a run, written once. Raises `OSError`, `KeyError`."""
-    path = at / f"{trace}-{seed}"
-    if not path.exists():
-        machines = nodes(folder)
-        write(path, "openb", START, "default-scheduler", machines, arrivals(pods(folder, trace), sum(map(gpus, machines)), seed))
-    return path

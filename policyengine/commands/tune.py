@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,10 +28,9 @@ from policyengine.commands.progress import Stages
 
 if TYPE_CHECKING:
     from policyengine.language.diagnostics import Source
-    from policyengine.tuning.judging import Job
+    from policyengine.tuning.judging import Job, Judges
     from policyengine.tuning.session import Found
     from policyengine.tuning.subject import Subject
-    from policyengine.tuning.workers import Workers
     from policyengine.tuning.workload import Workload
 
 NO_GAIN: Final = 1
@@ -216,10 +216,12 @@ def _own(out: Path) -> Iterator[Path]:
         yield out / STUDY
 
 
-def _workers(job: Job, count: int | None, address: str | None) -> Workers:
+def _workers(job: Job, count: int | None, address: str | None) -> Judges:
+    from policyengine.tuning.judging import judge
     from policyengine.tuning.workers import Processes, Ray
 
-    return Ray(job, address) if address is not None else Processes(job, count or os.cpu_count() or 1)
+    work = partial(judge, job)
+    return Ray(work, address) if address is not None else Processes(work, count or os.cpu_count() or 1)
 
 
 def _written(out: Path, subject: Subject, found: Found) -> list[str]:

@@ -8,6 +8,7 @@
 | `evictions` | pods that had to go for another |
 | `wait` | seconds from coming to binding, else to the end: `mean p50 p90 p95 p99 max` |
 | `utilisation` | by resource: the share that is asked for of what there is, in the mean over time |
+| `allocated` | by resource: the share that is asked for of what there is, in the end |
 | `fragmentation` | by resource: the share of what is free in the end on nodes where no typical pod fits: one that
 asks for the median of cpu and memory |
 | `imbalance` | by resource: the standard deviation, over nodes, of the share that is used in the end |
@@ -46,6 +47,7 @@ def measures(run: Rerun) -> dict[str, Any]:
         "evictions": sum(pod.how == "preempted" for pod in pods),
         "wait": waits(pods, end),
         "utilisation": {name: round(mean_share(ledger.samples, name, 0.0, end), 6) for name in names},
+        "allocated": {name: round(_allocated(nodes, name), 6) for name in names},
         "fragmentation": {name: round(share, 6) for name, share in _fragmentation(pods, nodes, names).items()},
         "imbalance": {name: round(_deviation(_shares(nodes, name)), 6) for name in names},
         "spread": _spread(run, nodes),
@@ -87,6 +89,11 @@ def resources(nodes: Iterable[NodeRecord]) -> list[str]:
     """The names of what nodes offer, pods apart."""
     offered = {name for node in nodes for name, amount in node.room.items() if amount and name != "pods"}
     return [*RESOURCES, *sorted(offered - {*RESOURCES, "ephemeral-storage"})]
+
+
+def _allocated(nodes: Sequence[NodeRecord], name: str) -> float:
+    room = sum(node.room.get(name, 0) for node in nodes)
+    return sum(node.used[name] for node in nodes) / room if room else 0.0
 
 
 def _shares(nodes: Sequence[NodeRecord], name: str) -> list[float]:

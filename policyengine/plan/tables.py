@@ -68,7 +68,7 @@ def _figures(old: Any, new: Any) -> Iterator[Row]:
     for which in ("p50", "p90", "p99", "max"):
         one, other = old["wait"][which], new["wait"][which]
         yield f"wait {which}", clock(one), clock(other), _verdict(one, other, False, 1.0)
-    for name, means in (("utilisation", True), ("fragmentation", False), ("imbalance", None)):
+    for name, means in (("utilisation", True), ("allocated", None), ("fragmentation", False), ("imbalance", None)):
         for resource, one in old[name].items():
             other = new[name].get(resource, 0.0)
             if one or other:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from policyengine.tuning.objective import Objective, broken
 from policyengine.tuning.subject import Subject, Values
+from policyengine.tuning.workers import Workers
 from policyengine.tuning.workload import LOOKS, Stopped, Workload
 
 Figures = dict[str, Any]
@@ -110,4 +111,5 @@ class _Looks:
         return self._job.objectives[0].better(self._task.limits[at], self._found.steps[at])
 
 
-Judge = Callable[[Job, Task], Judged]
+Judges = Workers[Task, Judged]
+"""Who works for a study: `judge`, of its job."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from policyengine.plan.condition import WrongCondition, figures_in, holds, value
 
 WORDS: Final = {"minimize": -1, "maximize": 1}
-LARGE: Final = ("placed", "utilisation", "gangs.whole", "spread")
+LARGE: Final = ("placed", "utilisation", "allocated", "gangs.whole", "spread")
 SMALL: Final = ("waiting", "evictions", "wait", "fragmentation", "gangs.partial")
 """Figures of which more is better, and of which less is."""
 

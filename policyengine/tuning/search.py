@@ -21,10 +21,9 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from policyengine.tuning.dimensions import Dimension
-from policyengine.tuning.judging import Figures, Judged, Task
+from policyengine.tuning.judging import Figures, Judged, Judges, Task
 from policyengine.tuning.objective import Objective
 from policyengine.tuning.subject import Values
-from policyengine.tuning.workers import Workers
 
 BATCH: Final = 8
 ENOUGH: Final = 16
@@ -116,14 +115,14 @@ class Study:
         return [one for one in self._study.get_trials(deepcopy=False) if one.state.name in ("COMPLETE", "PRUNED")]
 
     def search(
-        self, trials: int, workers: Workers, workloads: Sequence[int], old: Sequence[Figures], told: Callable[[], None]
+        self, trials: int, workers: Judges, workloads: Sequence[int], old: Sequence[Figures], told: Callable[[], None]
     ) -> None:
-        """Go on until so many candidates are finished. Raises as `Workers.judged`."""
+        """Go on until so many candidates are finished. Raises as `Workers.answers`."""
         while (done := len(self._finished())) < trials:
             asked = list(self._asked(min(BATCH, trials - done), done))
             limits = self._limits(done)
             tasks = [Task(values, workloads, old, limits) for _, values in asked]
-            for (trial, _), judged in zip(asked, workers.judged(tasks), strict=True):
+            for (trial, _), judged in zip(asked, workers.answers(tasks), strict=True):
                 self._tell(trial, judged)
                 told()
 

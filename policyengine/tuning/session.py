@@ -8,11 +8,10 @@ from statistics import fmean
 from typing import Final
 
 from policyengine.tuning.dimensions import Dimension
-from policyengine.tuning.judging import Figures, Job, Judged, Task
+from policyengine.tuning.judging import Figures, Job, Judged, Judges, Task
 from policyengine.tuning.objective import Objective
 from policyengine.tuning.search import Study, Tried
 from policyengine.tuning.statistics import Interval, interval
-from policyengine.tuning.workers import Workers
 
 POINTS: Final = 5
 """Values of a dimension that are played, the others being the best."""
@@ -75,7 +74,7 @@ class Session:
     job: Job
     dimensions: Sequence[Dimension]
     study: Study
-    workers: Workers
+    workers: Judges
     trained: int
     """How many workloads are trained on."""
     told: Told
@@ -83,7 +82,7 @@ class Session:
     def run(self, trials: int, points: int = POINTS) -> Found:
         """Search until so many candidates are finished, and judge the best.
 
-        Raises `NothingToChoose`, and as `Workers.judged`.
+        Raises `NothingToChoose`, and as `Workers.answers`.
         """
         as_it_is = self._as_it_is()
         old = [judged.figures[0] for judged in as_it_is]
@@ -111,7 +110,7 @@ class Session:
 
     def _judged(self, what: str, tasks: Sequence[Task]) -> list[Judged]:
         found = []
-        for one in self.workers.judged(tasks):
+        for one in self.workers.answers(tasks):
             found.append(one)
             self.told(what, len(found) / len(tasks))
         return found

@@ -1,19 +1,21 @@
-"""Where candidates are played: in processes of this machine, or on a Ray cluster. The answers come in the order asked,
+"""Where runs are played: in processes of this machine, or on a Ray cluster. The answers come in the order asked,
 and are the same wherever they were found."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from importlib import import_module
+from threading import Thread
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from policyengine.tuning.judging import Job, Judged, Task, judge
-
+Task = TypeVar("Task", contravariant=True)
+Answer = TypeVar("Answer", covariant=True)
 RETRIES = 3
 """How often a task is played again whose worker was lost."""
 
@@ -22,27 +24,30 @@ class WorkersUnusable(RuntimeError):
     """There is nobody to play; the message says why."""
 
 
-class Workers(AbstractContextManager["Workers"], Protocol):
-    """Play tasks of one job."""
+class Workers(AbstractContextManager["Workers[Any, Any]"], Protocol[Task, Answer]):
+    """Do the same work for many tasks."""
 
-    def judged(self, tasks: Sequence[Task]) -> Iterator[Judged]:
-        """Each task's answer, in order. Raises as `judging.judge`, `WorkersUnusable`."""
+    def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
+        """Each task's answer, in order. Raises as the work does, `WorkersUnusable`."""
 
 
-class Processes(Workers):
+class Processes(Workers[Task, Answer]):
     """Processes of this machine. One alone is this one."""
 
-    def __init__(self, job: Job, count: int) -> None:
-        self._job = job
+    def __init__(self, work: Callable[[Task], Answer], count: int) -> None:
+        """`work`: what a process can be told of, a `partial` of a function of a module."""
+        self._work = work
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(count, context, initializer=_take_job, initargs=(job,)) if count > 1 else None
+        self._pool = (
+            ProcessPoolExecutor(count, context, initializer=_take_work, initargs=(work,)) if count > 1 else None
+        )
 
-    def judged(self, tasks: Sequence[Task]) -> Iterator[Judged]:
+    def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """As `Workers` has it."""
         if self._pool is None:
-            yield from (judge(self._job, task) for task in tasks)
+            yield from map(self._work, tasks)
             return
-        asked: list[Future[Judged]] = [self._pool.submit(_judged, task) for task in tasks]
+        asked: list[Future[Any]] = [self._pool.submit(_answer, task) for task in tasks]
         try:
             for one in asked:
                 yield one.result()
@@ -57,22 +62,35 @@ class Processes(Workers):
             self._pool.shutdown(cancel_futures=True)
 
 
-_job: list[Job] = []
-"""In a process of `Processes`: its job."""
+_work: list[Callable[[Any], Any]] = []
+"""In a process of `Processes`: what it does."""
 
 
-def _take_job(job: Job) -> None:
-    _job[:] = [job]
+def _take_work(work: Callable[[Any], Any]) -> None:
+    _work[:] = [work]
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _judged(task: Task) -> Judged:
-    return judge(_job[0], task)
+def _end_with_parent() -> None:
+    """Whoever asked may be killed: nobody takes the answers then, and the pool itself would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
-class Ray(Workers):
-    """The workers of a Ray cluster, scheduled by Ray; the job is placed in its object store once."""
+def _answer(task: Any) -> Any:
+    return _work[0](task)
 
-    def __init__(self, job: Job, address: str) -> None:
+
+def _done(work: Callable[[Any], Any], task: Any) -> Any:
+    return work(task)
+
+
+class Ray(Workers[Task, Answer]):
+    """The workers of a Ray cluster, scheduled by Ray; what they are to do is placed in its object store once."""
+
+    def __init__(self, work: Callable[[Task], Answer], address: str) -> None:
         """`address`: as `ray.init` takes it, `auto`, `host:port`, `ray://host:port`; `local` starts one here."""
         try:
             self._ray: Any = import_module("ray")
@@ -83,12 +101,12 @@ class Ray(Workers):
             self._ray.init(**where, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise WorkersUnusable(f"Ray at `{address}`: {str(error).splitlines()[0]}") from None
-        self._job = self._ray.put(job)
-        self._judge = self._ray.remote(max_retries=RETRIES)(judge)
+        self._work = self._ray.put(work)
+        self._done = self._ray.remote(max_retries=RETRIES)(_done)
 
-    def judged(self, tasks: Sequence[Task]) -> Iterator[Judged]:
+    def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """As `Workers` has it."""
-        asked = [self._judge.remote(self._job, task) for task in tasks]
+        asked = [self._done.remote(self._work, task) for task in tasks]
         try:
             for one in asked:
                 yield self._ray.get(one)

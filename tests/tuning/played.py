@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,12 @@ from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE
 from policyengine.recording.direct import DirectRecording
 from policyengine.trials.simulation import Simulation
-from policyengine.tuning.judging import Job
+from policyengine.tuning.judging import Job, Judged, Judges, judge
 from policyengine.tuning.objective import objective
 from policyengine.tuning.search import Study
 from policyengine.tuning.session import Found, Session
 from policyengine.tuning.subject import Subject
-from policyengine.tuning.workers import Processes, Workers
+from policyengine.tuning.workers import Processes
 from policyengine.tuning.workload import Workload
 
 TEXT = """policy "p" {
@@ -69,13 +71,21 @@ def dies_at_first() -> PluginRegistry:
     return IN_TREE
 
 
+def told_and_sleeps(path: str) -> None:
+    """Work that never ends: who does it stands in the file."""
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(600.0)
+
+
 def job(folder: Path, *objectives: str, constraints: tuple[str, ...] = (), seeds: int = 3, **subject: Any) -> Job:
     workloads = [Workload(str(scenario(folder)), seed) for seed in range(1, seeds + 1)]
     return Job(Subject((source(),), {}, **subject), workloads, list(map(objective, objectives)), constraints)
 
 
-def found(asked: Job, workers: Callable[[Job], Workers] = lambda job: Processes(job, 1), trials: int = 12) -> Found:
+def found(
+    asked: Job, workers: Callable[[partial[Judged]], Judges] = lambda work: Processes(work, 1), trials: int = 12
+) -> Found:
     dimensions = asked.subject.dimensions
     study = Study(dimensions, asked.objectives, 0, {})
-    with workers(asked) as here:
+    with workers(partial(judge, asked)) as here:
         return Session(asked, dimensions, study, here, 2, lambda what, share: None).run(trials, points=3)

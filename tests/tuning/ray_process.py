@@ -15,7 +15,7 @@ def main() -> None:
     (folder / "dies").write_text(str(os.getpid()))
     os.environ["DIES_ONCE"] = str(folder / "dies")
     multiprocessing.cpu_count = lambda: 2
-    print(found(job(folder, "p99(wait)", plugins=dies_at_first), lambda asked: Ray(asked, "local")))
+    print(found(job(folder, "p99(wait)", plugins=dies_at_first), lambda work: Ray(work, "local")))
 
 
 if __name__ == "__main__":

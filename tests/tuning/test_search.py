@@ -5,10 +5,9 @@ import pytest
 
 from policyengine.language.types import INT
 from policyengine.tuning.dimensions import Dimension
-from policyengine.tuning.judging import Judged, Task
+from policyengine.tuning.judging import Judged, Judges, Task
 from policyengine.tuning.objective import objective
 from policyengine.tuning.search import BATCH, ENOUGH, Study, StudyUnusable
-from policyengine.tuning.workers import Workers
 
 pytest.importorskip("optuna", reason="Optuna is not installed")
 
@@ -20,14 +19,14 @@ DIMENSIONS = (
 WAIT = (objective("p99(wait)"),)
 
 
-class Valley(Workers):
+class Valley(Judges):
     """Answers (x - 30)², and more in mode `b`, without playing anything; a constraint breaks above 80."""
 
     def __init__(self, dies_after: int | None = None) -> None:
         self.asked: list[Task] = []
         self._dies_after = dies_after
 
-    def judged(self, tasks: Sequence[Task]) -> Iterator[Judged]:
+    def answers(self, tasks: Sequence[Task]) -> Iterator[Judged]:
         for task in tasks:
             if self._dies_after is not None and len(self.asked) >= self._dies_after:
                 raise KeyboardInterrupt
@@ -47,7 +46,7 @@ def study(path: Path | None = None, seed: int = 0, about: Mapping[str, object] |
     return Study(DIMENSIONS, WAIT, seed, dict(about or {"policy": "p"}), path)
 
 
-def searched(found: Study, trials: int, workers: Workers | None = None) -> list[object]:
+def searched(found: Study, trials: int, workers: Judges | None = None) -> list[object]:
     found.search(trials, workers or Valley(), [0], [{}], lambda: None)
     return [(dict(one.values), one.objectives) for one in found.tried]
 
@@ -104,7 +103,7 @@ def test_what_breaks_a_constraint_is_not_the_best() -> None:
 
 def test_of_two_objectives_the_front_has_what_nobody_is_better_than() -> None:
     class Two(Valley):
-        def judged(self, tasks: Sequence[Task]) -> Iterator[Judged]:
+        def answers(self, tasks: Sequence[Task]) -> Iterator[Judged]:
             for task in tasks:
                 x = int(task.values["x"])
                 yield Judged([{}], [[float(x), float(max(0, 50 - x))]], 0, [])

@@ -13,6 +13,7 @@ from policyengine.tuning.workers import Processes
 from policyengine.tuning.workload import Workload
 from tests.commands.process import ROOT
 from tests.tuning.played import found, job, recording, scenario, source
+from tests.waiting import asked_until
 
 pytest.importorskip("optuna", reason="Optuna is not installed")
 
@@ -33,8 +34,34 @@ def test_a_filter_that_is_too_narrow_is_opened_and_the_gain_holds_on_a_seed_that
 
 def test_processes_and_one_alone_find_the_same(tmp_path: Path) -> None:
     alone = found(job(tmp_path, "p99(wait)", seeds=4))
-    assert found(job(tmp_path, "p99(wait)", seeds=4), lambda job: Processes(job, 2)) == alone
+    assert found(job(tmp_path, "p99(wait)", seeds=4), lambda work: Processes(work, 2)) == alone
     assert alone.gain is not None
+
+
+def test_processes_end_with_the_one_that_asked(tmp_path: Path) -> None:
+    code = (
+        "import os, time\nfrom tests.tuning.played import told_and_sleeps\n"
+        "from policyengine.tuning.workers import Processes\n"
+        "if __name__ == '__main__':\n"
+        "    answers = Processes(told_and_sleeps, 2).answers([%r, %r])\n    next(answers)\n"
+    )
+    files = [tmp_path / "one", tmp_path / "two"]
+    (tmp_path / "asks.py").write_text(code % tuple(map(str, files)))
+    asks = subprocess.Popen(
+        [sys.executable, str(tmp_path / "asks.py")], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    asked_until(bool, lambda: all(one.exists() and one.read_text() for one in files))
+    asks.kill()
+    asks.wait()
+    asked_until(bool, lambda: not any(_is_alive(int(one.read_text())) for one in files))
+
+
+def _is_alive(process: int) -> bool:
+    """Whether it runs; one that has ended, and that nobody has asked about, does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_local_ray_finds_the_same_with_a_worker_killed_on_the_way(tmp_path: Path) -> None:
