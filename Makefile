@@ -86,6 +86,7 @@ bench-quick: setup # about 15 minutes
 	timeout 300 $(BENCH) reload $(KEPT) # 0.3
 	timeout 900 $(BENCH) plan $(KEPT) # 3
 	timeout 1800 $(BENCH) tuning $(KEPT) # 5
+	timeout 600 $(BENCH) recording $(KEPT) # 1
 	timeout 300 $(BENCH) devices $(KEPT) # 0.2
 	timeout 300 $(BENCH) queue $(KEPT) # 1
 	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5

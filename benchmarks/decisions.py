@@ -109,7 +109,7 @@ def decisions(workload: Workload, profile: Profile) -> DecisionFigures:
     cycles: list[int] = []
     pod_events: list[int] = []
     checks = 0
-    with _quiet_collector():
+    with quiet_collector():
         for _ in range(workload.pods):
             binds, spent = core.decide()
             cycles.append(spent)
@@ -152,7 +152,7 @@ def _node_updates(workload: Workload, most: int = 2_000) -> Iterator[Message]:
 
 
 @contextmanager
-def _quiet_collector() -> Iterator[None]:
+def quiet_collector() -> Iterator[None]:
     """Have reference cycles looked for as seldom as in a running scheduler (`kube.collector`)."""
     thresholds = gc.get_threshold()
     gc.collect()

@@ -52,6 +52,8 @@ class Contestant:
     events: bool = True
     command: str = ""
     """A program, with `{kubeconfig}` where its kubeconfig goes."""
+    records: bool = False
+    """Whether it writes a recording of what happens."""
     schedulers: int = 1
     """Among how many of ours the pods are split; each has a policy, a scheduler name and a lease of its own."""
 
@@ -217,18 +219,19 @@ class _Measuring:
                 argument = {"kubeconfig": str(path), "watch": one.watch, "events": one.events, "workers": WORKERS}
                 self._children.append(await stack.enter_async_context(module("limit_process", argument, folder)))
             else:
-                for argument in self._schedulers(path):
+                for argument in self._schedulers(path, folder):
                     child = await stack.enter_async_context(module("scheduler_process", argument, folder))
                     self._children.append(child)
             for child in self._children if not one.command else ():
                 await child.line(PATIENCE)
             yield
 
-    def _schedulers(self, path: Path) -> list[dict[str, Any]]:
+    def _schedulers(self, path: Path, folder: Path) -> list[dict[str, Any]]:
         """The argument of each of our processes."""
         one = self._contestant
         every = max(1, self._workload.pods // one.schedulers // CHECKS)
         ours = {"kubeconfig": str(path), "policy": one.policy, "params": dict(one.params), "check_every": every}
+        ours["record"] = str(folder / "recording") if one.records else ""
         if one.schedulers == 1:
             return [ours]
         names = [self._workload.scheduler_of(i, one.scheduler_name) for i in range(one.schedulers)]

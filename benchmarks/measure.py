@@ -31,6 +31,7 @@ from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
 from benchmarks.ratios import NODES, PODS, ratios
+from benchmarks.recording import recording
 from benchmarks.records import Machine, Record, middle_runs, this_machine
 from benchmarks.reload import reloads
 from benchmarks.scale import NODES as NODES_OF_SCALE
@@ -45,6 +46,7 @@ from policyengine.simulator.real_server import ServerError
 from policyengine.simulator.sandbox import world, write_kubeconfig
 
 OURS = "policyengine"
+RECORDING = "policyengine, recording"
 WRONG = 1
 LIMITS = (
     Contestant("limit", limit=True, events=False),
@@ -81,6 +83,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "reload": lambda asked: reloads(),
     "plan": lambda asked: plans(),
     "tuning": lambda asked: tuning(),
+    "recording": lambda asked: recording(),
     "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
@@ -155,6 +158,8 @@ def contestants(asked: Asked) -> Sequence[Contestant]:
     if asked.schedulers > 1:
         return [ours, replace(ours, name=f"{asked.schedulers} schedulers", schedulers=asked.schedulers)]
     found = [ours]
+    if asked.records:
+        found.append(replace(ours, name=RECORDING, records=True))
     if asked.beside:
         found.append(Contestant(asked.beside.split()[0].rpartition("/")[2], command=asked.beside))
     return [*found, *(LIMITS[1:] if asked.with_limit else ())]

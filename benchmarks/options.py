@@ -29,6 +29,7 @@ ALONE = (
     "reload",
     "plan",
     "tuning",
+    "recording",
     "devices",
     "server",
     "extender",
@@ -72,6 +73,8 @@ class Asked:
     apiserver: Literal["embedded", "envtest"]
     beside: str | None
     with_limit: bool
+    records: bool
+    """Whether ours is measured once more while it records."""
     schedulers: int
     """1, or among how many the pods are split."""
     runs: int
@@ -103,6 +106,7 @@ def asked(
     apiserver: Literal["embedded", "envtest"],
     beside: str | None,
     with_limit: bool,
+    records: bool,
     schedulers: int | None,
     runs: int,
 ) -> Asked:
@@ -133,6 +137,7 @@ def asked(
         apiserver,
         beside and _program(beside),
         with_limit,
+        records,
         schedulers or 1,
         runs,
         _command(click.get_current_context()),

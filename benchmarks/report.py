@@ -21,6 +21,7 @@ TITLES: Final = {
     "reload": ("A policy replaced", "Medians."),
     "plan": ("A plan", "The command from start to end; it plays the two policies in two processes. One run."),
     "tuning": ("Tuning", "`policyengine tune` from start to end, on 2 processes of this machine. One run."),
+    "recording": ("Recordings", "CPU and files of the recorder beside a core, on virtual time, written once a second."),
     "devices": ("Devices", "CPU of the core in one process; ResourceClaims for one device, a selector each."),
     "server": ("The embedded API server", "On a core of its own."),
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),

@@ -1,7 +1,7 @@
 """The scheduler under measurement: `policyengine run` without its ConfigMaps, with a sample of its decisions checked.
 
-Argument: {"kubeconfig": PATH, "policy": TEXT, "params": {NAME: VALUE}, "check_every": N, "lease": NAME}; an empty
-policy means the in-tree plugins; with a lease it begins once it leads.
+Argument: {"kubeconfig": PATH, "policy": TEXT, "params": {NAME: VALUE}, "check_every": N, "lease": NAME, "record":
+FOLDER}; an empty policy means the in-tree plugins; with a lease it begins once it leads, with a folder it records.
 Says {"started": true}; ends when its standard input does, and says how many decisions were checked.
 """
 
@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,8 +25,11 @@ from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector, LeaseSettings, new_identity
 from policyengine.kube.leaders_transport import LeadersTransport
+from policyengine.kube.record_writer import RecordWriter
 from policyengine.kube.runner import Runner
 from policyengine.plugins.registry import default_profile
+from policyengine.recording.directory import Limits
+from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 
 
@@ -40,8 +44,14 @@ async def main(argument: dict[str, Any]) -> None:
         elector = LeaderElector(Client(bare), clock, random, new_identity(settings.name, random), settings)
     client = Client(LeadersTransport(bare, elector) if elector else bare)
     core = AuditedCore(SchedulerState([profile]), argument["check_every"])
+    driven: DrivenCore = core
+    writing = AsyncExitStack()
+    if argument.get("record"):
+        writer = RecordWriter(Path(argument["record"]), Limits(), clock, random)
+        driven = writer.recorded(core.state, core)
+        await writing.enter_async_context(writer.running())
     stop = asyncio.Event()
-    runner = Runner(core, client, clock, random, elector=elector)
+    runner = Runner(driven, client, clock, random, elector=elector)
     work = asyncio.create_task(runner.run(stop))
     quiet = asyncio.create_task(process.keep_quiet(runner.synced))
     leading = asyncio.create_task(elector.run()) if elector else None
@@ -50,6 +60,7 @@ async def main(argument: dict[str, Any]) -> None:
     await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     await work
+    await writing.aclose()
     quiet.cancel()
     if elector and leading:
         leading.cancel()

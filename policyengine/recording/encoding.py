@@ -20,10 +20,11 @@ an object is as the API writes it, with those fields only that are read.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from posixpath import commonpath, dirname
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -51,6 +52,10 @@ _MESSAGES: Final[Mapping[str, type[Message]]] = {
 }
 
 
+_NAMES: Final = {value: msgspec.msgpack.encode(name) for name, value in _MESSAGES.items()}
+_THREE, _FOUR, _NIL, _FLOAT = b"\x93", b"\x94", b"\xc0", struct.Struct(">Bd")
+"""As MessagePack begins an array of so many, nothing, and a number (0xcb)."""
+_ASKED: Final = _THREE + _NIL + msgspec.msgpack.encode(MAY_BIND)
 _PARTS: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _NOW: Final = msgspec.msgpack.Decoder(float | str | None)
 _DECODERS: Final[dict[type[Any], msgspec.msgpack.Decoder[Any]]] = {}
@@ -93,6 +98,7 @@ class Began(msgspec.Struct, frozen=True):
 class _Object(msgspec.Struct, frozen=True):
     kind: str
     object: msgspec.Raw
+    """Where it is written, the object itself."""
     anew: bool = False
     form: str = ""
     """The struct's name, where the object is of an older version of its kind."""
@@ -104,6 +110,20 @@ class _Loaded(msgspec.Struct, frozen=True):
     policy: str
     settings: RolloutSettings | None = None
     suspended: str = ""
+
+
+def _object(message: ObjectObserved) -> _Object:
+    form = type(message.object)
+    older = "" if form is WATCHED[message.kind].type else form.__name__
+    return _Object(message.kind, cast(Any, message.object), message.anew, older)
+
+
+_FORMS: Final[Mapping[type[Message], Callable[[Any], msgspec.Struct]]] = {
+    ProfileReplaced: lambda message: _Loaded(message.profile.policy_hash),
+    CandidateLoaded: lambda message: _Loaded(message.profile.policy_hash, message.settings, message.suspended),
+    ObjectObserved: _object,
+}
+"""Of messages that are not written as they are."""
 
 
 def message_types() -> dict[str, type[Any]]:
@@ -143,23 +163,15 @@ class Encoder:
 
     def body(self, message: Message) -> bytes:
         """A message as it is written."""
-        return self._hidden(self._body(message))
-
-    def _body(self, message: Message) -> bytes:
-        if isinstance(message, ProfileReplaced):
-            return self._encode(_Loaded(message.profile.policy_hash))
-        if isinstance(message, CandidateLoaded):
-            return self._encode(_Loaded(message.profile.policy_hash, message.settings, message.suspended))
-        if isinstance(message, ObjectObserved):
-            form = type(message.object)
-            older = "" if form is WATCHED[message.kind].type else form.__name__
-            return self._encode(_Object(message.kind, msgspec.Raw(self._encode(message.object)), message.anew, older))
-        return self._encode(message)
+        form = _FORMS.get(type(message))
+        return self._hidden(self._encode(message if form is None else form(message)))
 
     def entry(self, now: float, message: Message, written: bytes, asked: bytes = b"") -> bytes:
         """What was told at a time, and what was asked for, as it is written."""
-        more = [msgspec.Raw(asked)] if asked else []
-        return self._encode([self._time(now), type(message).__name__, msgspec.Raw(written), *more])
+        # Put together by hand, which takes half as long: this is done for whatever a scheduler is told.
+        time = _NIL if now == self._now else _FLOAT.pack(0xCB, now)
+        self._now = now
+        return b"".join((_FOUR if asked else _THREE, time, _NAMES[type(message)], written, asked))
 
     def policy(self, profile: Profile) -> bytes:
         """The text of a policy that is named for the first time in a file; nothing for another time."""
@@ -177,7 +189,7 @@ class Encoder:
 
     def may_bind(self, uid: str, allowed: bool) -> bytes:
         """The runner asked, and was told."""
-        return self._encode([None, MAY_BIND, msgspec.Raw(self._hidden(self._encode([uid, allowed])))])
+        return _ASKED + self._hidden(self._encode([uid, allowed]))
 
     def asked(self, actions: Sequence[Action]) -> bytes:
         """Actions as they are written; they count in the digest."""
@@ -195,12 +207,6 @@ class Encoder:
 
     def _hidden(self, written: bytes) -> bytes:
         return written if self._redaction is None else self._redaction.written(written)
-
-    def _time(self, now: float) -> float | None:
-        if now == self._now:
-            return None
-        self._now = now
-        return now
 
 
 class Decoder:

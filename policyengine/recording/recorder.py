@@ -80,7 +80,7 @@ class Recorder:
             break_ties_by(redaction.hidden)
         for profile in profiles:
             self._show(profile)
-            self._note(ProfileReplaced(profile), b"")
+            self._loaded(ProfileReplaced(profile), b"")
         self._begin(self._began)
 
     def told(self, now: float, message: Message, actions: Sequence[Action] = ()) -> None:
@@ -102,11 +102,15 @@ class Recorder:
 
     def _tell(self, now: float, message: Message, actions: Sequence[Action]) -> None:
         self._now = now
-        if isinstance(message, ProfileReplaced | CandidateLoaded):
-            self._show(message.profile)
-            self._introduce(message.profile)
+        kind = type(message)  # asked for by `isinstance`, a message costs as much as its encoding
+        if kind in _LOADED:
+            profile = cast(ProfileReplaced | CandidateLoaded, message).profile
+            self._show(profile)
+            self._introduce(profile)
         written = self._encoder.body(message)
-        self._note(message, written)
+        note = _NOTES.get(kind)
+        if note is not None:
+            note(self, message, written)
         asked = self._encoder.asked(actions) if actions else b""
         self._add(self._encoder.entry(now, message, written, asked))
 
@@ -184,11 +188,7 @@ class Recorder:
         if self.size >= FRAME:
             self._full()
 
-    def _note(self, message: Message, written: bytes) -> None:
-        """Keep what a file would have to begin with."""
-        note = _NOTES.get(type(message))
-        if note is not None:
-            note(self, message, written)
+    # what a file would have to begin with is kept
 
     def _pod(self, message: PodObserved, written: bytes) -> None:
         metadata = message.pod.metadata
@@ -226,6 +226,7 @@ class Recorder:
         self._is_synced = isinstance(message, CacheSynced)
 
 
+_LOADED: Final = frozenset((ProfileReplaced, CandidateLoaded))
 _NOTES: Final[dict[type[Message], Callable[[Recorder, Any, bytes], None]]] = {
     PodObserved: Recorder._pod,
     PodDeleted: Recorder._pod_gone,

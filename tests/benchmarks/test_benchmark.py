@@ -21,6 +21,7 @@ from benchmarks.peers import peer_of
 from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
+from benchmarks.recording import recording
 from benchmarks.reload import reloads
 from benchmarks.report import sections
 from benchmarks.scheduler_perf import WORKLOADS
@@ -179,6 +180,12 @@ def test_a_plan_is_measured_on_a_small_day_and_a_small_cluster() -> None:
     section = shown("plan", plans(nodes=5, pods=30, nodes_of_cluster=5))
     assert "| a day of 5 nodes and 30 pods, two policies: by the clock" in section and "at most 120 s" in section
     assert "| a cluster of 5 nodes and 30 pods, two policies: by the clock" in section and "at most 30 s" in section
+
+
+def test_a_recording_is_measured_on_a_small_cluster() -> None:
+    section = shown("recording", recording(nodes=20, seconds=2))
+    assert "| 20 nodes and 100 pod events a second for 0 minutes, recorded" in section and "at most 30 MB" in section
+    assert "| a pod event, in the files" in section and "at most 60 bytes" in section
 
 
 def test_devices_are_measured_on_a_small_cluster() -> None:
