@@ -91,6 +91,7 @@ bench-quick: setup # about 15 minutes
 	timeout 300 $(BENCH) queue $(KEPT) # 1
 	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5
 	timeout 300 $(BENCH) extender $(KEPT) # 1
+	timeout 300 $(BENCH) pages $(KEPT) # 1.5
 	timeout 120 $(BENCH) ratios $(KEPT) # 0.2
 	for one in $(PEERS) $(ALIKE); do timeout 180 $(BENCH) decisions $$one $(KEPT); done # 1.5
 	timeout 180 $(BENCH) decisions peer-mixed --policy policies/riya.policy $(KEPT) # 0.3

@@ -106,6 +106,7 @@ def bench(
     queue                 the queue at 100,000 pods; refused pods in the way; a gang of 1,000
     server                the embedded API server on one core: start, memory, bindings and watch events a second
     extender              the extender on one core: names at 200 requests a second, whole node objects
+    pages                 the pages that people look at: how long each takes, and what ten viewers cost
     churn                 attempts per placement and memory while pods, nodes and taints change, on a real server
     ratios                a few seconds' worth of decisions, as ratios within the run
     page --from FILE      docs/performance.md, from saved results

@@ -27,6 +27,9 @@ from benchmarks.extender import extender
 from benchmarks.figures import Figure
 from benchmarks.language import language
 from benchmarks.options import Asked, BenchError
+from benchmarks.pages import NODES as NODES_OF_PAGES
+from benchmarks.pages import PODS as PODS_OF_PAGES
+from benchmarks.pages import pages
 from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
@@ -87,6 +90,7 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "devices": lambda asked: devices(),
     "server": lambda asked: asyncio.run(server(runs=asked.runs)),
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
+    "pages": lambda asked: asyncio.run(pages(asked.nodes or NODES_OF_PAGES, asked.pods or PODS_OF_PAGES)),
     "churn": lambda asked: _churn(asked),
     "ratios": lambda asked: ratios(asked.nodes or NODES, asked.pods or PODS),
 }

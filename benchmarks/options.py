@@ -33,6 +33,7 @@ ALONE = (
     "devices",
     "server",
     "extender",
+    "pages",
     "ratios",
     "limit",
     "churn",

@@ -25,6 +25,7 @@ TITLES: Final = {
     "devices": ("Devices", "CPU of the core in one process; ResourceClaims for one device, a selector each."),
     "server": ("The embedded API server", "On a core of its own."),
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),
+    "pages": ("Pages to look at", "Server, core and who asks in one process; pages by the clock, viewers by CPU."),
     "ratios": ("In units of a fixed piece of work", "CPU of the core, so that two machines can be compared."),
 }
 """Of what is told as one number a row."""
