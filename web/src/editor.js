@@ -53,7 +53,7 @@ export function editor(host, { label, doc, language, changed, more = [], complet
         // Tab leaves the editor, as everywhere on a page.
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, ...lintKeymap]),
         syntaxHighlighting(colours), look, language, lintGutter(), EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) changed(); }),
         ...more,
       ],

@@ -37,7 +37,7 @@ const fields = (text) => text.replaceAll(/\$\{\d+:([^}]*)\}/g, "${$1}").replaceA
 
 export function completions(ask) {
   return async (context) => {
-    const word = context.matchBefore(/[\w-]+/);
+    const word = context.matchBefore(/[A-Za-z_][\w-]*/);
     const before = context.state.sliceDoc(Math.max(0, context.pos - 1), context.pos);
     if (!context.explicit && !word && !/[."?]/.test(before)) return null;
     const doc = context.state.doc;

@@ -9,6 +9,7 @@ import { read, written } from "./link.js";
 const PAUSE = 150; // milliseconds without a key before the server is asked
 const element = (id) => document.getElementById(id);
 const config = JSON.parse(element("play_config").textContent);
+element("play-needs").hidden = true;
 const says = (text) => { element("play-status").textContent = text; };
 
 async function ask(question) {
@@ -139,10 +140,8 @@ async function arrive() {
       begin(await read(given));
       return;
     } catch (error) {
-      await start("");
-      element("play-answer").prepend(Object.assign(document.createElement("p"), { className: "note", textContent: error.message }));
-      says(error.message);
-      return;
+      element("play-link-problem").textContent = `${error.message}; here is what the playground begins with.`;
+      element("play-link-problem").hidden = false;
     }
   }
   await start("");
@@ -203,6 +202,7 @@ for (const button of document.querySelectorAll("button[data-export]")) {
       return;
     }
     element("play-export-text").value = answer.text;
+    element("play-export-text").scrollTop = 0;
     element("play-export-hint").textContent = answer.hint.replace("FILE", answer.file);
     element("play-export-name").textContent = answer.file;
     const save = element("play-export-save");
@@ -210,6 +210,7 @@ for (const button of document.querySelectorAll("button[data-export]")) {
     save.href = URL.createObjectURL(new Blob([answer.text], { type: "text/plain" }));
     save.download = answer.file;
     dialog.showModal();
+    element("play-export-text").setSelectionRange(0, 0);
   });
 }
 element("play-export-copy").addEventListener("click", async () => {
