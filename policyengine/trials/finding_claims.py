@@ -9,161 +9,31 @@ first comparison is true and one in which the second is. How near is the branch 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.ir.ir_walk import expressions_in, free_locals, known_amounts, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, Kind
-from policyengine.trials.finding_example import waits
-from policyengine.trials.policy_test import START
+from policyengine.trials.finding_wanted import (
+    FIFTEEN_MINUTES,
+    POD,
+    Claim,
+    Want,
+    all_wait,
+    each,
+    goes_to_second,
+    lower_first,
+    reached,
+    refused_by,
+    settled,
+    still_waits,
+    told_off_by,
+    wanted,
+    younger_first,
+)
 from policyengine.trials.policy_test_verdict import Run
-
-POD, NODES = "p", ("a", "b")
-"""The pod that a claim is about, and its nodes."""
-_FIFTEEN_MINUTES: Final = 15 * 60 * 10**9
-
-
-class Want(NamedTuple):
-    """What is wanted of conditions: a leaf with its outcome, or each of the parts, or one of them."""
-
-    leaf: ir.Expr | None = None
-    outcome: bool | None = None
-    """None: it fails to have a value."""
-    beyond: str = ""
-    """What stands behind the leaf's own words: ` > 100`."""
-    parts: tuple[Want, ...] = ()
-    each: bool = True
-
-    def leaves(self) -> Iterator[Want]:
-        """The leaves, in the order they are written."""
-        if self.leaf is not None:
-            yield self
-        for part in self.parts:
-            yield from part.leaves()
-
-    def distance(self, outcomes: Mapping[int, bool | None]) -> int:
-        """How many leaves have to change until it is so. `outcomes`: by the ids of the leaves' expressions."""
-        if self.leaf is not None:
-            return int(outcomes[id(self.leaf)] is not self.outcome)
-        distances = [part.distance(outcomes) for part in self.parts]
-        return sum(distances) if self.each else min(distances, default=0)
-
-
-def wanted(expr: ir.Expr, outcome: bool) -> Want:
-    """A condition has an outcome: taken apart at `&&`, `||`, `!` and `?:`."""
-    match expr:
-        case ir.Call(function="!_"):
-            return wanted(expr.args[0], not outcome)
-        case ir.Logic():
-            return Want(parts=tuple(wanted(part, outcome) for part in expr.operands), each=(expr.op == "&&") is outcome)
-        case ir.Conditional():
-            then = each(wanted(expr.condition, True), wanted(expr.then, outcome))
-            return Want(parts=(then, each(wanted(expr.condition, False), wanted(expr.otherwise, outcome))), each=False)
-        case _:
-            return Want(expr, outcome)
-
-
-def each(*parts: Want) -> Want:
-    """All of the parts."""
-    return Want(parts=parts)
-
-
-class Claim(NamedTuple):
-    """What is to be seen."""
-
-    want: Want = Want()
-    """Of the pod on the first node."""
-    never: bool = False
-    """It contradicts the finding: no cluster has it, and the nearest are shown."""
-    seen: Callable[[Run], bool] = lambda run: True
-    """What is to come of it."""
-    apart: tuple[str, ...] = ()
-    """Scores: the first node has more of the first one than the second node has, and less of the second one."""
-    scores: tuple[str, ...] = ()
-    """The scores that are shown."""
-    nodes: int = 1
-    pods: int = 1
-    in_order: bool = False
-    """Whether the order of the pods is shown."""
-    after: tuple[int, ...] = ()
-    """Nanoseconds that pass; one of them."""
-    reads: tuple[str, ...] = ()
-    """Fields of pods that matter although the policy does not read them."""
-    amounts: tuple[tuple[str, int], ...] = ()
-    """Amounts by resource, near which those of pods are drawn."""
-
-
-# --- what comes of it --------------------------------------------------------------------------------------
-
-
-def _reached(*rules: str) -> Callable[[Run], bool]:
-    """The policy's filters were asked: no plugin refused the node before them. `rules`: names of filters."""
-
-    def seen(run: Run) -> bool:
-        attempt = run.attempt(POD)
-        status = None if attempt is None else attempt.refused.get(NODES[0])
-        return waits(run, POD) or (attempt is not None and (status is None or status.plugin in rules))
-
-    return seen
-
-
-def _refused_by(rule: str) -> Callable[[Run], bool]:
-    def seen(run: Run) -> bool:
-        attempt = run.attempt(POD)
-        return attempt is not None and NODES[0] in attempt.refused and attempt.refused[NODES[0]].plugin == rule
-
-    return seen
-
-
-def _told_off_by(rule: str) -> Callable[[Run], bool]:
-    """A quota or permit refused the pod, and it is on no node."""
-
-    def seen(run: Run) -> bool:
-        if run.trial.node_of(run.uids[POD]):
-            return False
-        lines = [line for line in run.trial.timeline(run.uids[POD]) if line.what in ("refused", "gated")]
-        return any(rule == by or rule in by for line in lines if (by := line.details.get("by", "")))
-
-    return seen
-
-
-def _goes_to_second(run: Run) -> bool:
-    return run.trial.node_of(run.uids[POD]) == NODES[1]
-
-
-def _waits(run: Run) -> bool:
-    return all(waits(run, pod) for pod in run.uids)
-
-
-def _settled(run: Run) -> bool:
-    """No pod is refused."""
-    return all(run.trial.node_of(uid) or waits(run, pod) for pod, uid in run.uids.items())
-
-
-def _still_waits(run: Run) -> bool:
-    return run.trial.now >= START / 1e9 + _FIFTEEN_MINUTES / 1e9 and waits(run, POD)
-
-
-def _popped_first(run: Run, pod: str) -> bool:
-    return run.uids[pod] in run.trial.popped[:1]
-
-
-def _younger_first(run: Run) -> bool:
-    """The pod made last is given out first."""
-    made = {name: run.trial.cluster.pods[uid].metadata.creation_timestamp or "" for name, uid in run.uids.items()}
-    return made["p"] < made["q"] and _popped_first(run, "q")
-
-
-def _lower_first(run: Run) -> bool:
-    """The pod of lower priority is given out first."""
-    pods = run.trial.state.view.pods
-    uids = run.uids
-    return pods[uids["p"]].priority < pods[uids["q"]].priority and _popped_first(run, "p")
-
-
-# --- what findings are about -----------------------------------------------------------------------------
 
 
 def _require(policy: ir.Policy, span: Span) -> tuple[ir.Filter, int]:
@@ -184,12 +54,12 @@ def _passed(filter_: ir.Filter, count: int | None = None) -> list[Want]:
 
 
 def _filters(policy: ir.Policy) -> Callable[[Run], bool]:
-    return _reached(*(filter_.name for filter_ in policy.filters))
+    return reached(*(filter_.name for filter_ in policy.filters))
 
 
 def _never_passes(policy: ir.Policy, finding: Diagnostic) -> Claim:
     filter_, number = _require(policy, finding.span)
-    return Claim(each(*_ran(filter_), *_passed(filter_, number + 1)), True, _refused_by(filter_.name))
+    return Claim(each(*_ran(filter_), *_passed(filter_, number + 1)), True, refused_by(filter_.name))
 
 
 def _always_true(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -263,7 +133,7 @@ def _far_apart(policy: ir.Policy, finding: Diagnostic) -> Claim:
 
 def _outweighed(policy: ir.Policy, finding: Diagnostic) -> Claim:
     names = tuple(finding.message.split("`")[1:4:2])
-    return Claim(apart=names, scores=names, nodes=2, seen=_goes_to_second)
+    return Claim(apart=names, scores=names, nodes=2, seen=goes_to_second)
 
 
 def _compared(expr: ir.Expr, function: str, value: float) -> Want:
@@ -320,7 +190,7 @@ def _at(member: Any, span: Span | None) -> bool:
 
 
 def _alone(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, seen=_waits)
+    return Claim(pods=2, seen=all_wait)
 
 
 def _never_applies(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -329,38 +199,38 @@ def _never_applies(policy: ir.Policy, finding: Diagnostic) -> Claim:
     )
     runs = [] if later.when is None else [wanted(later.when, True)]
     skips = Want(parts=(), each=False) if earlier.when is None else wanted(earlier.when, False)
-    return Claim(each(*runs, skips), True, _settled)
+    return Claim(each(*runs, skips), True, settled)
 
 
 def _unbounded_min(policy: ir.Policy, finding: Diagnostic) -> Claim:
     gang = _named(policy.gangs, finding.span)
-    return Claim(_one_of(_compared(gang.min, "_>_", 10_000), _compared(gang.min, "_<_", 1)), seen=_settled)
+    return Claim(_one_of(_compared(gang.min, "_>_", 10_000), _compared(gang.min, "_<_", 1)), seen=settled)
 
 
 def _held_long(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(seen=_still_waits, after=(_FIFTEEN_MINUTES,))
+    return Claim(seen=still_waits, after=(FIFTEEN_MINUTES,))
 
 
 def _refused_at_last(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    refused = _told_off_by(_named(policy.permits, finding.span).name)
-    return Claim(seen=lambda run: _still_waits(run) or refused(run), after=(_FIFTEEN_MINUTES,))
+    refused = told_off_by(_named(policy.permits, finding.span).name)
+    return Claim(seen=lambda run: still_waits(run) or refused(run), after=(FIFTEEN_MINUTES,))
 
 
 def _refused_in_time(policy: ir.Policy, finding: Diagnostic) -> Claim:
     permit = _named(policy.permits, finding.span)
-    return Claim(seen=_told_off_by(permit.name), after=tuple(n * 10**9 for n in (1, 5, 30, 61, 91, 301, 601, 901)))
+    return Claim(seen=told_off_by(permit.name), after=tuple(n * 10**9 for n in (1, 5, 30, 61, 91, 301, 601, 901)))
 
 
 def _ageless(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=_younger_first, reads=("createdAt",))
+    return Claim(pods=2, in_order=True, seen=younger_first, reads=("createdAt",))
 
 
 def _without_priority(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=_lower_first, reads=("priority",))
+    return Claim(pods=2, in_order=True, seen=lower_first, reads=("priority",))
 
 
 def _idle_key(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=_settled)
+    return Claim(pods=2, in_order=True, seen=settled)
 
 
 def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -368,7 +238,7 @@ def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
     quota = _named(policy.quotas, finding.span)
     limit, guarantee = known_amounts(quota.limit or ()), known_amounts(quota.guarantee)
     beyond = tuple((name, amount + 1) for name, amount in guarantee.items() if limit.get(name, 0) > amount)
-    refused = _told_off_by(quota.name)
+    refused = told_off_by(quota.name)
 
     def seen(run: Run) -> bool:
         return refused(run) and all(_asked(run, name) <= most for name, most in limit.items())
@@ -386,7 +256,7 @@ def _one_for_all(policy: ir.Policy, finding: Diagnostic) -> Claim:
     """A pod that the quota refuses although the pods of its namespace, itself included, stay within the amounts."""
     quota = next(one for one in policy.quotas if one.by is not None and one.by.span == finding.span)
     bounds = known_amounts(quota.limit or ()) | known_amounts(quota.guarantee)
-    refused = _told_off_by(quota.name)
+    refused = told_off_by(quota.name)
 
     def seen(run: Run) -> bool:
         namespace = run.trial.state.view.pods[run.uids[POD]].namespace
