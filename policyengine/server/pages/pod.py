@@ -22,8 +22,8 @@ from policyengine.trials.trial_attempts import as_pending
 
 BEST: Final = 8
 """Nodes whose scores are drawn."""
-MOST_NODES: Final = 200
-"""Nodes up to which a scheduler that runs is asked what would help: that takes a few of its milliseconds a node."""
+MOST_NODES: Final = 500
+"""Nodes up to which a scheduler that runs is asked what would help: that takes some of its time."""
 COLOURS: Final = 8
 
 

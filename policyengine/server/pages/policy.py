@@ -10,6 +10,7 @@ from typing import Any, Final
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
+from policyengine.framework.quota import NO_QUOTAS
 from policyengine.framework.scoring import Choice
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import parse_file
@@ -126,7 +127,7 @@ def costs(state: SchedulerState, profile: Profile, monotonic: Callable[[], float
     if pod is None or not state.view.nodes.n:
         return
     snapshot = state.view.snapshot()
-    everything = Evaluator(replace(profile, filters=(), quotas=type(profile.quotas)())).filter(pod, snapshot)
+    everything = Evaluator(replace(profile, filters=(), quotas=NO_QUOTAS)).filter(pod, snapshot)
     for plugin in profile.filters:
         alone = Evaluator(replace(profile, filters=(plugin,), scores=(), pre_enqueue=()))
         began = monotonic()

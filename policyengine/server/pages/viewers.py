@@ -148,6 +148,8 @@ class Viewers:
 
     def close(self) -> None:
         """Send everybody away."""
+        if self._work is not None:
+            self._work.cancel()
         for _, viewers in self._pages.values():
             for viewer in viewers:
                 if viewer.waiting.full():

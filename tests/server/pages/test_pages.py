@@ -12,6 +12,7 @@ from policyengine.server.pages.overview import recent
 from policyengine.server.pages.policy import uses_of
 from policyengine.server.pages.waiting import REST, by_reason
 from tests.scheduler.driver import Driver, node, pod
+from tests.scheduler.test_rollout import SHADOW, Rehearsal, only, policy
 from tests.server.pages.scenes import pages
 
 ZONE = "topology.kubernetes.io/zone"
@@ -180,6 +181,16 @@ async def test_quotas_gangs_and_candidates_are_on_the_overview() -> None:
         text = words(await site.get(""))
         assert "team red cpu 1 1 2 50 %" in text
         assert "rowers crew 1 gang crew: 1 of 3 members exist" in text
+
+
+async def test_a_candidate_is_shown_with_its_agreement_budget_and_what_differs() -> None:
+    run = Rehearsal(policy("live", only("n1")), policy("new", only("n2", name="moved")), SHADOW)
+    run.see(pod("a"), pod("b"))
+    run.cycle()
+    async with pages(run.state, run.now) as site:
+        text = words(await site.get(""))
+        assert "Candidates" in text and "0.0 % of 2 compared" in text
+        assert "2 moved" in text and "shadow" in text
 
 
 def test_reasons_beyond_the_most_frequent_are_counted_together() -> None:

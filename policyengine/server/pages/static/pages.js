@@ -25,6 +25,7 @@ function follow() {
     stream = null;
   } else if (!stream) {
     stream = new EventSource(location.href);
+    stream.onopen = () => says("followed from now on");
     stream.onmessage = event => {
       for (const [id, html] of Object.entries(JSON.parse(event.data))) replace(id, html);
       says("as of " + new Date().toLocaleTimeString());
