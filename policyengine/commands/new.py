@@ -14,13 +14,24 @@ from policyengine.commands.options import UnusableInput, cannot_write
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUFFIX = ".start"
+_FILTER, _BIND = "filter", "bind"
+_KEEPS_OFF = "pods keep off nodes that run many already (`most`), and go where the fewest run"
+_SAYS_WHERE = "a pod is bound with an annotation that says where it went, and its owner is told"
 POINTS = {
-    "filter": "pods keep off nodes that run many already (`most`), and go where the fewest run",
-    "pre-enqueue": "pods stay out of the queue until an annotation says that they are ready",
-    "permit": "a pod that has a place is bound some seconds later",
+    "pre-enqueue": ("pre-enqueue", "pods stay out of the queue until an annotation says that they are ready"),
+    "queue-sort": ("queue-sort", "pods with the nearest deadline are tried first"),
+    "pre-filter": (_FILTER, _KEEPS_OFF),
+    "filter": (_FILTER, _KEEPS_OFF),
+    "post-filter": ("post-filter", "a pod that fits nowhere is told whom to ask for room"),
+    "pre-score": (_FILTER, _KEEPS_OFF),
+    "score": (_FILTER, _KEEPS_OFF),
+    "reserve": ("reserve", "so many pods with one licence stand at a time"),
+    "permit": ("permit", "a pod that has a place is bound some seconds later"),
+    "pre-bind": ("pre-bind", "a pod is bound once the Service exists that it names"),
+    "bind": (_BIND, _SAYS_WHERE),
+    "post-bind": (_BIND, _SAYS_WHERE),
 }
-"""Extension point -> what the plugin does that is made for it. That of `filter` scores as well."""
-_FILTER = "filter"
+"""Extension point -> the start that has it, and what the plugin does that is made of it."""
 MOST = 63
 """The length of a scheduler's name that is a label's value, too."""
 
@@ -65,7 +76,7 @@ def policy(name: str, into: Path) -> None:
 def plugin(name: str, point: str, into: Path) -> None:
     """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests.
 
-    One for `filter` scores, too.
+    That of `filter` has PreFilter, PreScore and Score as well, that of `bind` PostBind.
     """
     from policyengine.plugins.registry import IN_TREE
 
@@ -75,10 +86,11 @@ def plugin(name: str, point: str, into: Path) -> None:
     if folder.exists():
         raise UnusableInput(f"`{folder}` exists already")
     starts = {one.name: one for one in _start("plugin").iterdir()}
-    if point != _FILTER:
-        starts |= {one.name: one for one in _start(f"plugin-{point}").iterdir()}
+    kind, what = POINTS[point]
+    if kind != _FILTER:
+        starts |= {one.name: one for one in _start(f"plugin-{kind}").iterdir()}
     made = {start: one for start, one in starts.items() if start.endswith(_SUFFIX)}
-    _write({folder / _file(start, name): _filled(one, name, POINTS[point]) for start, one in made.items()})
+    _write({folder / _file(start, name): _filled(one, name, what) for start, one in made.items()})
     click.echo(f"made {folder}; next: cd {folder} && pip install -e '.[dev]' && pytest")
 
 

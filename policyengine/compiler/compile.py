@@ -33,11 +33,11 @@ from policyengine.compiler.rules.quota import quotas
 from policyengine.compiler.rules.requeue_events import histories_read, kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
 from policyengine.compiler.tuning import PolicyTuning
-from policyengine.framework.placed import LoggingPlugin
-from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin, extends
+from policyengine.framework.placed import BindPlugin, LoggingPlugin, PostBindPlugin
+from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, QueueSortPlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.post_filter import PostFilterPlugin
-from policyengine.framework.profile import LoadedFrom, Profile, QueueSettings
+from policyengine.framework.profile import LoadedFrom, Profile, QueueKey, QueueSettings
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
@@ -157,13 +157,15 @@ def _profile(
             *(RulePermit(rule, scope, decisions, text) for rule in policy.permits),
         ),
         pre_bind=extending(plugins, PreBindPlugin),
+        bind=extending(plugins, BindPlugin),
+        post_bind=extending(plugins, PostBindPlugin),
         logs=(
             *(line for plugin in extending(plugins, LoggingPlugin) for line in plugin.logs),
             *(RuleLog(rule, scope, decisions) for rule in policy.logs),
         ),
         annotations=tuple(RuleAnnotation(rule, scope, decisions) for rule in policy.annotations),
         gangs=tuple(RuleGang(rule, scope, decisions) for rule in policy.gangs),
-        queue_key=queue_key(queue.order, scope, decisions),
+        queue_key=_order(queue, plugins, scope, decisions),
         counts_attempts=counts_attempts(queue.order, scope),
         fair=fair_share(queue, scope, decisions),
         queue=QueueSettings(queue.initial_backoff, queue.max_backoff, queue.flush_after),
@@ -172,3 +174,18 @@ def _profile(
         fingerprints=fingerprints(policy, params, digest),
         tuning=PolicyTuning(policy, params, lambda values: _profile(policy, values, registry, None)),
     )
+
+
+def _order(queue: ir.Queue, plugins: Sequence[Plugin], scope: Scope, decisions: Decisions) -> QueueKey:
+    """The key by which the queue is ordered: of the one that says so, be it a plugin or `order by`."""
+    sorts = extending(plugins, QueueSortPlugin)
+    says_so = any(not _is_priority(key) for key in queue.order)
+    if len(sorts) + says_so > 1:
+        names = " and ".join([*(f"`{plugin.name}`" for plugin in sorts), *["`order by`"] * says_so])
+        raise ArgumentError(f"{names} each order the queue: keep one")
+    return sorts[0].queue_key if sorts else queue_key(queue.order, scope, decisions)
+
+
+def _is_priority(key: ir.OrderKey) -> bool:
+    """Whether it is kube-scheduler's order, which stands where none is written."""
+    return key.descending and isinstance(key.value, ir.Field) and key.value.path == ("pod", "priority")

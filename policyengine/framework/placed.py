@@ -1,15 +1,21 @@
-"""What a policy says about a pod on its chosen node: log lines at the extension points, annotations of the binding."""
+"""What is said about a pod on its chosen node: log lines at the extension points, and how it is bound.
+
+Bind and PostBind write nothing themselves. What a Bind plugin answers goes into the binding that is posted to the API
+server; another way to bind is an extender with a `bindVerb`, which goes before all of them, as with kube-scheduler.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import Plugin
+from policyengine.framework.status import Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import Snapshot
+    from policyengine.framework.reservation import Announcement
 
 NO_NODE: Final = ""
 """The chosen node before the choice."""
@@ -44,3 +50,29 @@ class AnnotationRule(Protocol):
 
     def value(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
         """What is written."""
+
+
+class Binding(NamedTuple):
+    """A Bind plugin's answer."""
+
+    status: Status
+    """SUCCESS: the pod is bound as this says. SKIP: the next plugin is asked. Else why it is not bound."""
+    annotations: Mapping[str, str] = {}
+    """Written to the pod with the binding, over those of the policy's `bind`."""
+
+
+@runtime_checkable
+class BindPlugin(Plugin, Protocol):
+    """Asked in the profile's order once all is prepared; the first that does not skip decides. Where all skip, and
+    where there is none, the pod is bound as kube-scheduler's DefaultBinder binds it."""
+
+    def bind(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Binding:
+        """How the pod is bound."""
+
+
+@runtime_checkable
+class PostBindPlugin(Plugin, Protocol):
+    """Informs: told of each pod that was bound. All are asked; none can change anything."""
+
+    def post_bind(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Announcement | None:
+        """The event that the pod's owner is told, if any."""

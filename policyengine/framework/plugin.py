@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,15 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """SUCCESS, or the reason why the pod is gated; as with kube-scheduler, its owner is not told."""
+
+
+@runtime_checkable
+class QueueSortPlugin(Plugin, Protocol):
+    """Says who of a policy's pods is tried first. Each policy has a queue of its own, and so an order of its own."""
+
+    def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
+        """The smallest is tried first. `queued_at`: when the pod came, in seconds since the epoch. Of nothing else: a
+        key is worked out when the pod enters the active queue and when it changes, not while it waits there."""
 
 
 @runtime_checkable

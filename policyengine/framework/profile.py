@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
-from policyengine.framework.placed import AnnotationRule, LogRule
+from policyengine.framework.placed import AnnotationRule, BindPlugin, LogRule, PostBindPlugin
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.quota import NO_QUOTAS, Quotas
 
@@ -180,6 +180,8 @@ class Profile:
     reserve: tuple[ReservePlugin, ...] = ()
     permit: tuple[PermitPlugin, ...] = ()
     pre_bind: tuple[PreBindPlugin, ...] = ()
+    bind: tuple[BindPlugin, ...] = ()
+    post_bind: tuple[PostBindPlugin, ...] = ()
     gangs: tuple[GangRule, ...] = ()
     """The first whose `key` is not None applies to a pod."""
     logs: tuple[LogRule, ...] = ()
@@ -208,7 +210,7 @@ class Profile:
         yield from self.quotas.rules
         yield from self.filters
         yield from (plugin for plugin, _ in self.scores)
-        for group in (self.post_filters, self.reserve, self.permit, self.pre_bind):
+        for group in (self.post_filters, self.reserve, self.permit, self.pre_bind, self.bind):
             yield from group
 
     def events_of(self, plugin_name: str) -> Sequence[ClusterEventWithHint]:

@@ -30,9 +30,9 @@ def scheduled(pod: PodInfo, node: str, policy: str) -> RecordEvent:
     return _event(pod, "Normal", "Scheduled", "Binding", note, policy)
 
 
-def preparing(pod: PodInfo, told: Announcement, policy: str) -> RecordEvent:
-    """The pod has its node, and waits for what has to be done first."""
-    return _event(pod, "Normal", told.reason, "Scheduling", told.note, policy)
+def announced(pod: PodInfo, told: Announcement, policy: str, action: str = "Scheduling") -> RecordEvent:
+    """What a plugin has its owner told of a pod that has its node."""
+    return _event(pod, "Normal", told.reason, action, cut(told.note), policy)
 
 
 def failed(

@@ -18,6 +18,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
+from policyengine.framework.placed import Binding
 from policyengine.framework.reservation import MAX_PERMIT_WAIT, Permission, PreBindPlugin
 from policyengine.framework.scoring import NOMINATED, ONLY, Choice, unscored
 from policyengine.framework.status import SUCCESS, Code, Status
@@ -170,15 +171,14 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     are posted."""
     pod = held.queued.pod
     held.queued.said = None  # what is not written yet is dropped before a binding, and so may have to be said again
-    rules = held.runtime.profile.annotations
-    try:
-        annotations = {rule.key: rule.value(pod, held.node, core.view.snapshot()) for rule in rules}
-    except Exception as failure:
-        core.reject(held, failed_with(failure), "Bind")
-        return
     binder = None
     if core.extenders:
         binder = next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
+    status, written = _binding(core, held, asks_plugins=binder is None)
+    if not status.is_success:
+        core.reject(held, status, "Bind")
+        return
+    annotations = dict(written)
     if core.unverified is not None and binder is None:
         annotations[GIVES_WAY] = held.runtime.policy_hash
     asked = Bind(pod.uid, pod.namespace, pod.name, held.node, held.runtime.policy_hash, annotations, binder)
@@ -190,6 +190,23 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
         prebind.begin(core, decision, awaits_gang)
     else:
         core.actions.append(asked)
+
+
+def _binding(core: Core, held: Reservation, asks_plugins: bool) -> Binding:
+    """What the policy writes with the binding, and what the first Bind plugin does that does not skip."""
+    pod, profile, snapshot, asked = held.queued.pod, held.runtime.profile, core.view.snapshot(), ""
+    try:
+        written = {rule.key: rule.value(pod, held.node, snapshot) for rule in profile.annotations}
+        for plugin in profile.bind if asks_plugins else ():
+            asked = plugin.name
+            found = plugin.bind(pod, held.node, snapshot)
+            if found.status.is_success:
+                return Binding(SUCCESS, {**written, **found.annotations})
+            if not found.status.is_skip:
+                return Binding(found.status.by(asked))
+    except Exception as failure:
+        return Binding(failed_with(failure).by(asked))
+    return Binding(SUCCESS, written)
 
 
 def _wait(

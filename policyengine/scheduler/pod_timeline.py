@@ -52,6 +52,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "written": ("kind", "name"),
     "prepared": ("by",),
     "bound": ("node", "policy hash"),
+    "not announced": ("by", "message"),
     "released": ("node", "reason"),
     "unknown": ("node", "message"),
     "observed": ("node",),

@@ -18,6 +18,7 @@ from policyengine.commands.lint import lint
 from policyengine.commands.linting import files as lint_files
 from policyengine.commands.new import POINTS, module_name, new, plugin_name
 from policyengine.commands.test import test as run_tests
+from policyengine.compiler.conversion.configuration import POINTS as EXTENSION_POINTS
 from tests.commands.process import ROOT
 
 
@@ -42,7 +43,7 @@ def test_a_new_policy_lints_and_passes_its_tests_with_full_coverage(name: str, t
     works(tmp_path / f"{name}.policy")
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", {kind: point for point, (kind, _) in POINTS.items()}.values())
 def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(
     point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +76,10 @@ def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(
     assert "2 passed" in ended.stdout
 
 
+def test_every_extension_point_of_kube_scheduler_has_a_start() -> None:
+    assert [point.replace("-", "") for point in POINTS] == [point.lower() for point in EXTENSION_POINTS]
+
+
 def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
     import tomllib
 
@@ -84,7 +89,7 @@ def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
     assert (plugin_name("few-pods"), module_name("few-pods")) == ("FewPods", "few_pods")
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", {kind: point for point, (kind, _) in POINTS.items()}.values())
 def test_a_new_plugin_is_written_as_ruff_would_have_it(point: str, tmp_path: Path) -> None:
     made("plugin", "few-pods", "--point", point, into=tmp_path)
     package = tmp_path / "few-pods"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.plugin_entry import PluginEntry
+from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE, default_profile
-from policyengine.policy_compiler import PolicyError, compile_policy, compile_text
+from policyengine.policy_compiler import PolicyError, compile_files, compile_policy, compile_text
 from tests.builders import make_pod
 
 
@@ -175,3 +178,30 @@ def test_a_queue_key_that_counts_attempts_is_given_them() -> None:
     assert profile.counts_attempts
     assert profile.queue_key(make_pod().info(), 1.0, 3) > profile.queue_key(make_pod().info(), 9.0, 2)
     assert not compile_policy('policy "t" { }').counts_attempts
+
+
+class Oldest:
+    """Orders the queue by the pods' names."""
+
+    name = "Oldest"
+
+    def events_to_register(self) -> tuple[()]:
+        return ()
+
+    def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[str, float]:
+        return (pod.name, queued_at)
+
+
+SORTING = {**IN_TREE, "Oldest": PluginEntry("Oldest", lambda _: Oldest(), order=99, in_base=False)}
+
+
+def test_a_plugin_may_order_the_queue() -> None:
+    [profile] = compile_files([Source("t", 'policy "t" { use Oldest }')], None, SORTING).profiles
+    assert profile.queue_key(make_pod("a").info(), 9.0) < profile.queue_key(make_pod("b").info(), 1.0)
+
+
+def test_two_orders_of_one_queue_are_told_of() -> None:
+    result = compile_files([Source("t", 'policy "t" { use Oldest queue { order by pod.qos } }')], None, SORTING)
+    assert [finding.message for finding in result.diagnostics] == [
+        "`Oldest` and `order by` each order the queue: keep one"
+    ]

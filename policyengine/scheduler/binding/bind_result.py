@@ -25,7 +25,7 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import ReadPod
 from policyengine.scheduler.binding import verification
-from policyengine.scheduler.core import Core
+from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
@@ -154,7 +154,21 @@ def _bound(core: Core, decision: Decision) -> None:
     core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
     core.log(decision.held.runtime, "postBind", queued.pod, bind.node)
     core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node, decision.held.runtime.policy))
+    _post_bind(core, decision)
     verification.begin(core, decision)
+
+
+def _post_bind(core: Core, decision: Decision) -> None:
+    """Tell the PostBind plugins; one that fails changes nothing, and is told of in the pod's timeline."""
+    pod, node, runtime = decision.held.queued.pod, decision.bind.node, decision.held.runtime
+    for plugin in runtime.profile.post_bind:
+        try:
+            told = plugin.post_bind(pod, node, core.view.snapshot())
+        except Exception as failure:
+            core.timeline.record(pod.uid, core.now, "not announced", plugin.name, failed_with(failure).message)
+            continue
+        if told is not None:
+            core.actions.append(conditions_and_events.announced(pod, told, runtime.policy, "Binding"))
 
 
 def read(core: Core, decision: Decision) -> None:

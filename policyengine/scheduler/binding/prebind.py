@@ -19,7 +19,7 @@ from __future__ import annotations
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.actions import POST_FILTERED, PatchObject
 from policyengine.scheduler.binding.bind_result import fail_quietly
-from policyengine.scheduler.conditions_and_events import preparing
+from policyengine.scheduler.conditions_and_events import announced
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from policyengine.scheduler.reservations import Decision, Phase, Step
@@ -126,7 +126,7 @@ def _announce(core: Core, decision: Decision, step: Step) -> None:
     told, step.is_announced = step.is_announced, True
     if step.plan.announcement is not None and not told:
         held = decision.held
-        core.actions.append(preparing(held.queued.pod, step.plan.announcement, held.runtime.policy))
+        core.actions.append(announced(held.queued.pod, step.plan.announcement, held.runtime.policy))
 
 
 def _give_up(core: Core, decision: Decision, status: Status) -> None:

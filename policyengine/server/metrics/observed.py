@@ -6,6 +6,7 @@ between two such lines is measured here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -27,6 +28,9 @@ from policyengine.server.tracing import PodTraces
 
 SAMPLED = 16
 """Of so many messages the taking in of one is timed."""
+STALL = 1.0
+"""Seconds over one message that are told of: whoever waits for something waits elsewhere (docs/python-plugins.md)."""
+_logger = logging.getLogger(__name__)
 _NOTED = frozenset({BindSucceeded, BindFailed, BindUnknown, ProfileReplaced, ProfileRemoved})
 _KNOWN_HASHES = 1024
 _MANY_ATTEMPTS = 15
@@ -94,12 +98,14 @@ class ObservedCore:
         """As `SchedulerState.handle`."""
         kind = type(message)
         self._handled += 1
+        began = perf_counter()
+        actions = self._state.handle(message, now)
+        took = perf_counter() - began
         if self._handled % SAMPLED == 0 and kind is not CyclesRequested:
-            began = perf_counter()
-            actions = self._state.handle(message, now)
-            self._metrics.event_handling.observe((kind.__name__,), perf_counter() - began)
-        else:
-            actions = self._state.handle(message, now)
+            self._metrics.event_handling.observe((kind.__name__,), took)
+        if took >= STALL:
+            self._metrics.stalls.add((kind.__name__,))
+            _logger.warning("the scheduler stood still for %.1f s over `%s`: does a plugin wait?", took, kind.__name__)
         if kind in _NOTED:
             self._note(message)
         for action in actions:

@@ -318,6 +318,11 @@ class SchedulerMetrics:
         "policyengine_pods_given_way_total",
         "Pods bound here that did not fit beside what another scheduler bound meanwhile, where bindings are verified.",
     )
+    stalls: Counter = _counter(
+        "policyengine_stalls_total",
+        "Times that the scheduler stood still for a second or more over one message, by the message: a plugin waits.",
+        "event",
+    )
     extender_requests: Counter = _counter(
         "policyengine_extender_client_requests_total",
         "Requests to extenders, by the extender, its verb and the result: ok, error, ignored.",

@@ -14,7 +14,10 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
+from policyengine.scheduler.messages import Tick
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
+from policyengine.scheduler.state import SchedulerState
+from policyengine.server.metrics import observed
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
@@ -181,6 +184,20 @@ def test_a_policys_rules_are_counted_by_name() -> None:
         assert len(infos) == 1 and ("policy", "p") in infos[0]
 
     scenario(work, POLICY)
+
+
+def test_a_scheduler_that_stands_still_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = iter([0.0, 0.9, 10.0, 11.5])
+    monkeypatch.setattr(observed, "perf_counter", lambda: next(times))
+    metrics = SchedulerMetrics()
+    core = ObservedCore(SchedulerState([default_profile()]), metrics)
+    core.handle(Tick(), 0.0)
+    assert not caplog.messages
+    core.handle(Tick(), 1.0)
+    assert caplog.messages == ["the scheduler stood still for 1.5 s over `Tick`: does a plugin wait?"]
+    assert b'policyengine_stalls_total{event="Tick"} 1.0' in generate_latest(metrics)  # type: ignore[arg-type]
 
 
 def test_the_stable_names_are_kube_schedulers() -> None:
