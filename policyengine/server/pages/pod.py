@@ -47,7 +47,7 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
     told = debug.pod_timeline(state, pod.namespace, pod.name)
     profile = next((one for one in state.profiles if one.scheduler_name == pod.scheduler_name), None)
     found: dict[str, Any] = {"pod": pod, "told": told, "stacks": _stacks(told["why"], BEST), "remedies": None}
-    found |= {"explain": line_of_explain(pod), "verdicts": None}
+    found |= {"explain": line_of_explain(pod), "verdicts": None, "refused_whole": None}
     if profile is None:
         return found
     with as_pending(state, pod, [pod.uid] if pod.node_name else []) as (pending, snapshot):
@@ -72,7 +72,7 @@ def _judged(
 ) -> dict[str, Any]:
     """What the policy says of every node, as of this moment."""
     diagnosis = filter_with_nominated(evaluator, state.view, pod)
-    if diagnosis.pre_filter is not None:
+    if pod.problem is not None:  # no rule can be asked about it
         return {"refused_whole": diagnosis.pre_filter}
     filters = _refusals(evaluator, pod, snapshot, diagnosis)
     scores = evaluator.score(pod, snapshot, diagnosis)
@@ -94,7 +94,7 @@ def _judged(
     refusers = list(dict.fromkeys(name for one in filters.values() for name in one))
     weighted = {one.node: dict(one.scores) for one in everything[:BEST] if one.total is not None}
     return {
-        "refused_whole": None,
+        "refused_whole": diagnosis.pre_filter,
         "feasible": len(totals),
         "nodes": len(names),
         "refusers": refusers,

@@ -19,6 +19,7 @@ from policyengine.scheduler.state import SchedulerState
 from policyengine.server import policy_pages
 from policyengine.server.pages.highlight import highlighted
 from policyengine.server.pages.overview import age
+from policyengine.server.pages.rendering import seconds
 from policyengine.server.pages.source import Asked, Moment, NotShown
 
 HOUR: Final = 3600.0
@@ -46,6 +47,17 @@ class RuleUse:
     """Since the policy serves: how often it was asked about a pod, and how often that meant work."""
     cost: float | None = None
     """Seconds for all nodes, from nothing."""
+
+    def words(self, nodes: int) -> str:
+        """What is known of it, in a sentence."""
+        said = [
+            (self.cost is not None, f"{seconds(self.cost)} for {nodes:,} nodes"),
+            (self.placements, f"kept {self.kept_off:,} nodes from {self.placements:,} pods"),
+            (self.scored, f"scored {self.scored:,} pods, and decided about {self.tipped:,} of them"),
+            (self.refused, f"{self.refused:,} pods wait for it"),
+            (self.asked, f"asked {self.asked:,} times in all, {self.worked:,} of them work"),
+        ]
+        return "; ".join(words for known, words in said if known)
 
 
 def all_content(moment: Moment, asked: Asked) -> dict[str, Any]:

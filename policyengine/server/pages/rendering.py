@@ -47,9 +47,9 @@ def environment() -> Environment:
         "amount": amount,
         "seconds": seconds,
         "clock": clock_time,
+        "lines": lambda text: Markup("<br>").join(escaped_lines(text).split("\n")),
         "segment": lambda name: quote(name, safe="", errors="replace"),
         "count": lambda number: f"{number:,}",
-        "lines": lambda text: Markup("<br>").join(escaped_lines(text).split("\n")),
     }
     # Not imported by each template: a block that is rendered by itself has none of its template's imports.
     made.globals |= vars(made.get_template("parts.html").module)
@@ -76,6 +76,8 @@ def seconds(value: float | None) -> str:
     """A length of time in its two largest units: `3 d 4 h`, `12 s`, `80 ms`; – for none."""
     if value is None:
         return "–"
+    if 0 < value < 0.001:
+        return f"{value * 1e6:.0f} µs"
     if value < 1:
         return f"{max(0.0, value) * 1000:.0f} ms"
     if value < 10:

@@ -144,7 +144,7 @@ async def test_a_policy_shows_beside_each_rule_what_became_of_it() -> None:
         assert "kept 2 nodes from 2 pods" in text and "decided about 2 of them" in text
         assert "see what they cover" in text
         covered = words(await site.get("policies/s", coverage="1"))
-        assert re.search(r"see \d+ of \d+ outcomes 1 tests", covered), covered
+        assert re.search(r"see \d+ of \d+ outcomes tests in its text: 1", covered), covered
         assert "no test sees" in covered
 
 
@@ -181,6 +181,53 @@ async def test_quotas_gangs_and_candidates_are_on_the_overview() -> None:
         text = words(await site.get(""))
         assert "team red cpu 1 1 2 50 %" in text
         assert "rowers crew 1 gang crew: 1 of 3 members exist" in text
+
+
+async def test_a_pod_that_a_quota_refuses_tells_what_the_other_rules_say_too() -> None:
+    driver = loaded('policy "p" { scheduler "s" quota "team" when pod.namespace != "" { limit: {cpu: 1} } }')
+    driver.see(node("n1"), node("n2").unschedulable(), pod("p", cpu="2").scheduler("s"))
+    driver.cycle()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get("pods/default/p"))
+        assert "team refuses it as a whole" in text
+        assert "n2 refuses node(s) were unschedulable" in text and "n1 passes" in text
+
+
+async def test_a_pod_that_cannot_be_read_says_so() -> None:
+    driver = Driver()
+    driver.see(node("n1"), pod("p", cpu="much"))
+    driver.cycle()
+    async with pages(driver.state, driver.now) as site:
+        assert "its spec refuses it as a whole" in words(await site.get("pods/default/p", remedies="1"))
+
+
+NASTY = ("", "\x00", "-", "%", "9" * 400, "-total", "1e5", "é" * 300, "../..", "rule:", "{{ 7*7 }}", "' or 1")
+
+
+@pytest.mark.parametrize("path", ["", "pods", "pods/default/big", "nodes", "nodes/n1", "policies/default-scheduler"])
+async def test_whatever_is_asked_for_is_answered(path: str) -> None:
+    driver = scene()
+    names = (
+        "by",
+        "group",
+        "label",
+        "value",
+        "q",
+        "place",
+        "scheduler",
+        "reason",
+        "node",
+        "sort",
+        "page",
+        "show",
+        "rule",
+    )
+    async with pages(driver.state, driver.now) as site:
+        for name in names:
+            for value in NASTY:
+                status, text = await site.answer(path, **{name: value})
+                assert status == 200 or (status, name) == (400, "at"), (name, value)
+                assert text.endswith("</html>")
 
 
 async def test_a_candidate_is_shown_with_its_agreement_budget_and_what_differs() -> None:
