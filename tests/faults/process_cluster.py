@@ -23,6 +23,9 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER
+from policyengine.recording.directory import files
+from policyengine.recording.replay import Replay
+from policyengine.recording.segment import UnusableRecording
 from policyengine.simulator.controllers.cluster import MERGE, Caller
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
@@ -168,9 +171,11 @@ async def server(kind: str, folder: Path) -> AsyncIterator[Embedded | Real]:
 class Replica:
     """One `policyengine run` as a process."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, wire: Proxy) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, wire: Proxy, recording: Path) -> None:
         self.name = name
         self.wire = wire
+        self.recording = recording
+        """What it is told and does."""
         self.identity = ""
         """How it calls itself on the lease."""
         self.said: list[str] = []
@@ -222,7 +227,18 @@ class Replica:
 
     def timeline(self) -> str:
         """What it said last."""
-        return f"{self.name}:\n{''.join(self.said[-15:])}"
+        return f"{self.name}, recorded in {self.recording}:\n{''.join(self.said[-15:])}"
+
+    def replay(self) -> None:
+        """What it decided is decided again by what it was told, up to the last frame that it wrote whole."""
+        if not files(self.recording):
+            return  # it was killed before the first frame
+        replay = Replay(self.recording)
+        try:
+            replay.play()
+        except UnusableRecording as error:
+            assert "nothing in it was written whole" in str(error), self.recording
+        assert replay.difference is None and replay.cut_only, (self.recording, replay.difference, replay.notes)
 
 
 class Cluster:
@@ -245,14 +261,15 @@ class Cluster:
         scheme = urlsplit(self.server.url).scheme
         write_kubeconfig(at, kubeconfig(f"{scheme}://127.0.0.1:{wire.port}", f"{name}-token"))
         command = ("-m", "tests.faults.process_scheduler", str(patience), "run", "--kubeconfig", str(at))
+        recording = folder / f"{name}-{len(self.replicas)}"
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *command,
-            *("--policy", str(policy), "--listen", "", "--request-timeout", "2s", *flags),
+            *("--policy", str(policy), "--listen", "", "--request-timeout", "2s", "--record", str(recording), *flags),
             cwd=ROOT,
             stderr=asyncio.subprocess.PIPE,
         )
-        replica = Replica(name, process, wire)
+        replica = Replica(name, process, wire, recording)
         self._stack.push_async_callback(replica.end)
         self.replicas.append(replica)
         runs = any(one.runs for one in self.replicas[:-1])
@@ -343,7 +360,8 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
-    """A cluster without nodes, for as long as the block runs; at the end the auditor has no objection."""
+    """A cluster without nodes, for as long as the block runs; at the end the auditor has no objection, and every
+    replica's recording plays to what it decided."""
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(server(kind, folder))
         transport = connect(running.url, f"{ADMIN}-token")
@@ -357,3 +375,5 @@ async def cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+    for replica in made.replicas:
+        replica.replay()
