@@ -103,14 +103,21 @@ def kept(recorder: Recorder, name: str) -> str:
     whole = MAGIC + b"".join(writer.frame(entries) for entries in iter(recorder.take, []))
     path = FOLDER / f"{name}-{blake2b(whole, digest_size=4).hexdigest()}.recording"
     path.write_bytes(whole)
+    try:
+        return f"{path}: {_cut_down(path)}"
+    except Exception as error:  # what fails is to be told of, and not this
+        return f"{path}: whole, since it cannot be judged: {type(error).__name__}: {error}"
+
+
+def _cut_down(path: Path) -> str:
     told = read(path)
     objections = wrong(told, told.lines)
     if not objections:
-        return f"{path}: {len(told.lines):,} messages; the core does right by what it was told"
+        return f"{len(told.lines):,} messages; the core does right by what it was told"
     target = objections[0]
     fewest = Shrinking(told, lambda lines, shown: target in _wrong(told, lines, shown), most=MOST).fewest()
     told.write(fewest, path, differs=False)
-    return f"{path}: {len(fewest):,} of {len(told.lines):,} messages; {target}"
+    return f"{len(fewest):,} of {len(told.lines):,} messages; {target}"
 
 
 def read(path: Path) -> Told:

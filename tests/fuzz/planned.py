@@ -23,6 +23,7 @@ from itertools import pairwise
 from math import inf
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 from typing import Any
 
 from policyengine.plan.history import read
@@ -34,6 +35,7 @@ from policyengine.scheduler.messages import PodDeleted, PodObserved
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet
 from tests.faults.objects import PODS
+from tests.faults.recorded import FOLDER
 from tests.faults.world import World, play, profiles_of
 from tests.fuzz.explained import CLASSES, FILTERS, GANG, PREEMPT, QUOTAS
 from tests.kube.virtual_time import VirtualClock
@@ -242,6 +244,11 @@ def tried(seed: int) -> tuple[list[str], int, bool]:
         is_late = told.bound != found.bound and abs(told.bound - found.bound) > LATE
         if told.node != found.node or is_late or (until == inf and told.evicted != found.evicted):
             differences.append(f"{name}: planned {told}, and it was {found}")
+    if differences:
+        path = FOLDER / f"day-{seed}"
+        rmtree(path, ignore_errors=True)
+        recorded(log, path)
+        differences.append(f"the first world is recorded in {path}, and the policy of the second one was\n{new}")
     return differences, compared, until == inf
 
 

@@ -73,6 +73,8 @@ def main(arguments: list[str]) -> int:
             if found := killed(Path(folder), seed):
                 wrong += 1
                 print(found, flush=True)
+        if (seed - first + 1) % 50 == 0:
+            print(f"{seed - first + 1} kills", flush=True)
     print(f"{kills} kills, {wrong} that lost something")
     return int(wrong > 0)
 
