@@ -111,6 +111,15 @@ def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[
     return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)
 
 
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 1_024),
+    default=lambda: os.cpu_count() or 1,
+    metavar="N",
+    help="Processes that play.  [default: one a processor]",
+)
+
+
 def output_option(*forms: str, older: str = "", help: str = "How it is written.") -> Callable[[Command], Command]:
     """`-o`, which says in which form a command writes, the first unless asked; `older` is a flag that says it too."""
     names = ("-o", "--output", *([older] if older else []), "output")

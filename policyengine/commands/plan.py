@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from policyengine.commands.options import (
     cannot_read,
     cluster_options,
     file_option,
+    jobs_option,
     output_option,
     param_option,
 )
@@ -43,7 +44,15 @@ MANY = 2_000
 @click.command()
 @click.argument("policies", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[OLD] NEW")
 @file_option("--cluster", "cluster", help="A dump of the cluster, as for `explain`; - reads standard input.")
-@click.option("--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="What happened, played again.")
+@click.option(
+    "--recording",
+    "recordings",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="RECORDING",
+    help="What happened, played again; of several, figures are told as they are distributed.",
+)
+@jobs_option
 @file_option("--scenario", "scenario", help="A scenario of `simulate`.")
 @cluster_options("Of the cluster that is read where nothing else is given.")
 @param_option
@@ -54,7 +63,8 @@ MANY = 2_000
 def plan(
     policies: tuple[Path, ...],
     cluster: Path | None,
-    recording: Path | None,
+    recordings: tuple[Path, ...],
+    jobs: int,
     scenario: Path | None,
     kubeconfig: Path | None,
     context: str | None,
@@ -68,27 +78,47 @@ def plan(
 
     Without OLD: what serves in the cluster, at the end of the recording, or in the scenario. A cluster is played as it
     is and filled anew in the order of creation; a recording or scenario is played with the same arrivals, departures
-    and node changes under both, on virtual time.
+    and node changes under both, on virtual time. Of several recordings each figure is told as it is distributed over
+    them, with --fail-on true where it is true of one.
 
     Exit codes: 0; 1 the condition of --fail-on is true; 2 something cannot be used.
     """
     if len(policies) > 2:
         raise click.UsageError("give the NEW policy, or OLD and NEW")
-    if sum(one is not None for one in (cluster, recording, scenario)) > 1:
+    if sum(map(bool, (cluster, recordings, scenario))) > 1:
         raise click.UsageError("give one of --cluster, --recording and --scenario")
     if fail_on is not None:
         _check(fail_on)
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
-    if recording is not None:
-        source = _of_recording(recording, old)
+    if len(recordings) > 1:
+        sys.exit(FAILED if _swept(recordings, old, new, fail_on, by_rule, jobs, output) else 0)
+    if recordings:
+        source = _of_recording(recordings[0], old)
     elif scenario is not None:
         source = _of_scenario(scenario, old)
     else:
         source = _of_cluster(cluster, kubeconfig, context, old, now)
     found = _made(source, new, by_rule)
     _tell(found, output)
-    sys.exit(FAILED if fail_on is not None and _holds(fail_on, found) else 0)
+    sys.exit(FAILED if fail_on is not None and _is_true(fail_on, found.comparison.old, found.comparison.new) else 0)
+
+
+def _swept(
+    paths: Sequence[Path],
+    old: Sequence[Profile] | None,
+    new: Sequence[Profile],
+    fail_on: str | None,
+    by_rule: bool,
+    jobs: int,
+    output: str,
+) -> bool:
+    """Whether the condition is true of one of the recordings."""
+    from policyengine.commands.sweeping import recordings
+
+    if by_rule or output not in ("text", "json"):
+        raise click.UsageError("--by-rule, -o markdown and -o html are of one recording")
+    return recordings(paths, old, new, partial(_is_true, fail_on) if fail_on else None, jobs, output)
 
 
 def _tell(found: Plan, output: str) -> None:
@@ -115,11 +145,11 @@ def _check(condition: str) -> None:
         raise click.UsageError(f"--fail-on {error}") from None
 
 
-def _holds(condition: str, found: Plan) -> bool:
+def _is_true(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     from policyengine.plan.condition import WrongCondition, holds
 
     try:
-        return holds(condition, found.comparison.old, found.comparison.new)
+        return holds(condition, old, new)
     except WrongCondition as error:
         raise click.UsageError(f"--fail-on {error}") from None
 

@@ -17,6 +17,7 @@ from policyengine.commands.options import (
     cannot_read,
     cannot_write,
     file_option,
+    jobs_option,
     output_option,
     param_option,
     policy_option,
@@ -55,6 +56,8 @@ def _schema() -> object:
 @policy_option(" Instead of the scenario's.")
 @param_option
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
+@click.option("--seeds", type=click.IntRange(2, 100_000), metavar="N", help="Play N seeds, and tell distributions.")
+@jobs_option
 @file_option("--svg", "svg_path", help="Draw load and queue.")
 @recording_options
 @schema_option(_schema, "scenarios")
@@ -66,6 +69,8 @@ def simulate(
     paths: tuple[Path, ...],
     params: dict[str, str],
     seed: int | None,
+    seeds: int | None,
+    jobs: int,
     svg_path: Path | None,
     record_path: Path | None,
     redact: bool,
@@ -75,7 +80,8 @@ def simulate(
 
     With --cluster or --recording it begins with the nodes, pods and objects of a dump, or they come and go as they did,
     and what the scenario brings comes on top; without a scenario nothing does. The policies are those of --policy, else
-    the scenario's, else those that served there.
+    the scenario's, else those that served there. With --seeds the scenario is played with this seed and the next ones,
+    and each figure of `plan` is told as it is distributed over them.
 
     Exit codes: 0 everything the scenario expects came true; 1 something did not; 2 the scenario or a policy cannot be
     used.
@@ -89,6 +95,10 @@ def simulate(
         raise click.UsageError("give one of --cluster and --recording")
     redaction = recorded_redaction(record_path, redact, redact_key)
     profiles = _given(paths, params)
+    if seeds is not None:
+        if scenario is None or cluster or recording or svg_path or record_path:
+            raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
+        sys.exit(0 if _swept(scenario, profiles, seed, seeds, jobs, output) else FAILED)
     played, profiles, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction) as driven:
         simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)
@@ -105,6 +115,15 @@ def simulate(
 
         show(outcome)
     sys.exit(0 if outcome.passed else FAILED)
+
+
+def _swept(path: Path, given: list[Profile] | None, seed: int | None, count: int, jobs: int, output: str) -> bool:
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.commands.sweeping import seeds
+    from policyengine.trials.simulation import Simulation
+
+    first = Simulation(path, given, seed=seed, registry=installed_registry()).seed  # and it can be played at all
+    return seeds(path, given, first, count, jobs, output)
 
 
 def _begun(

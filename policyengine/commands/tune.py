@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from policyengine.commands.options import (
     cannot_read,
     cannot_write,
     file_option,
+    jobs_option,
     output_option,
     param_option,
 )
@@ -74,7 +74,7 @@ _RECORDING: Final = click.Path(path_type=Path)
 @click.option("--trials", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Candidates.")
 @click.option("--points", type=click.IntRange(0, 100), default=5, show_default=True, help="Of each, alone; 0: none.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the search.")
-@click.option("--jobs", type=click.IntRange(1, 1_024), metavar="N", help="Processes.  [default: one a processor]")
+@jobs_option
 @click.option("--ray", "ray_address", metavar="ADDRESS", help="Play on a Ray cluster; `local` starts one here.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="[default: tuned-POLICY]"
@@ -94,7 +94,7 @@ def tune(
     trials: int,
     points: int,
     seed: int,
-    jobs: int | None,
+    jobs: int,
     ray_address: str | None,
     out: Path | None,
     output: str,
@@ -216,12 +216,12 @@ def _own(out: Path) -> Iterator[Path]:
         yield out / STUDY
 
 
-def _workers(job: Job, count: int | None, address: str | None) -> Judges:
+def _workers(job: Job, count: int, address: str | None) -> Judges:
     from policyengine.tuning.judging import judge
     from policyengine.tuning.workers import Processes, Ray
 
     work = partial(judge, job)
-    return Ray(work, address) if address is not None else Processes(work, count or os.cpu_count() or 1)
+    return Ray(work, address) if address is not None else Processes(work, count)
 
 
 def _written(out: Path, subject: Subject, found: Found) -> list[str]:

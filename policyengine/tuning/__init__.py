@@ -1,4 +1,5 @@
-"""`policyengine tune`: values of params, and weights, found by playing recordings and scenarios under them.
+"""`policyengine tune`: values of params, and weights, found by playing recordings and scenarios under them. Also what
+plays many: `simulate --seeds`, and `plan` of several recordings.
 
 | file | |
 |---|---|
@@ -11,4 +12,5 @@
 | `workers` | processes of this machine, or of a Ray cluster |
 | `search` | the candidates one after the other, kept in a study file |
 | `session` | all of it: defaults, search, profiles, what was held out |
+| `sweep` | many plays without a search: seeds of a scenario, recordings under two policies |
 """
