@@ -1,5 +1,6 @@
 """A recording as pages: any moment is what `replay --at` has, and what cannot be shown is said in words."""
 
+import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -94,3 +95,17 @@ async def test_a_recording_that_is_gone_meanwhile_is_said_in_words(recording: Pa
     async with pages(source) as site:
         status, text = await site.answer("")
         assert status == 500 and "the recording cannot be played up to there" in text
+
+
+async def test_many_who_look_at_different_moments_at_once_see_each_their_own(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    first, last = source.span
+    alone = RecordedSource(recording, IN_TREE)
+
+    async def seen(of: RecordedSource, at: float) -> dict[str, str]:
+        async with of.moment(at) as moment:
+            return _placed(moment.state)
+
+    moments = [first + (last - first) * (number * 7 % 10) / 10 for number in range(10)]
+    together = await asyncio.gather(*(seen(source, at) for at in moments))
+    assert together == [await seen(alone, at) for at in moments]
