@@ -116,8 +116,9 @@ class PodInfo:
         for condition in kept:
             if condition.type == "PodScheduled" and condition.status == "True":
                 self.scheduled_at = seconds_or_none(condition.last_transition_time)
-        if kept:
-            self.conditions = interned(tuple(_timeless(condition) for condition in kept))
+        self.conditions = tuple([_timeless(condition) for condition in kept])
+        if not any(condition.message for condition in kept):
+            self.conditions = interned(self.conditions)  # a pod that waits is told something else each time
 
     @property
     def key(self) -> str:

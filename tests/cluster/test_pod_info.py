@@ -88,6 +88,16 @@ def test_what_the_status_tells():
     assert [condition.type for condition in info.conditions] == ["PodScheduled"]
 
 
+def test_what_pods_are_told_goes_with_them_and_what_they_have_in_common_is_shared():
+    def told(message, status="False"):
+        return make_pod().condition("PodScheduled", status, "Unschedulable", message).info()
+
+    assert told("", "True").conditions is told("", "True").conditions
+    kept = len(pod_shape._values)
+    assert [told(f"{number} Insufficient cpu").conditions[0].message for number in range(3)][2] == "2 Insufficient cpu"
+    assert len(pod_shape._values) == kept
+
+
 def test_a_time_that_cannot_be_read_does_not_hide_the_pod():
     info = make_pod().created("yesterday").started("later").info()
     assert (info.created_at, info.started_at) == (0.0, None)
