@@ -113,7 +113,7 @@ class VolumeBinding:
 
     name = "VolumeBinding"
     reads = Reads.NODE
-    kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSIStorageCapacity")
+    kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSINode", "CSIStorageCapacity")
     arguments: Final[Mapping[str, object]] = {
         "type": "object",
         "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},

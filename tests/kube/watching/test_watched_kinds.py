@@ -57,6 +57,17 @@ def test_every_kind_that_an_in_tree_plugin_reads_can_be_followed() -> None:
         assert set(kinds) <= set(BY_KIND), name
 
 
+def test_every_kind_whose_changes_a_plugin_waits_for_is_followed_for_it_alone() -> None:
+    followed = {"Pod", "AssignedPod", "UnschedulablePod", "Node", "Namespace", "*"}
+    for name in IN_TREE:
+        plugin = build(name)
+        events = plugin.events_to_register() if hasattr(plugin, "events_to_register") else ()
+        kinds = followed | set(getattr(plugin, "kinds", ()))
+        if name == "NodeResourcesFit":
+            kinds.add("DeviceClass")  # means something only beside DynamicResources, which follows them
+        assert {one.event.resource.value for one in events} <= kinds, name
+
+
 def test_nothing_is_followed_that_nobody_reads() -> None:
     async def work() -> None:
         always = {resource.kind for resource in ALWAYS}
