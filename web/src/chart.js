@@ -13,10 +13,25 @@ function lapse(seconds) {
 
 const STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 2592000];
 
+// A moment in UTC, as everywhere on the pages; short where the axis of a plot is less than a day.
+function utc(seconds, made) {
+  const text = new Date(seconds * 1000).toISOString();
+  if (!made) return text.slice(0, 19).replace("T", " ");
+  return made.scales.x.max - made.scales.x.min < 86400 ? text.slice(11, 19) : text.slice(5, 16).replace("T", " ");
+}
+
+function line(made, x) {
+  const { left, top, width, height } = made.bbox;
+  if (x < left - 1 || x > left + width + 1) return;
+  made.ctx.fillStyle = colour("--ink");
+  made.ctx.fillRect(x - 1, top, 2, height);
+}
+
 // Steps: what is told holds until the next moment.
 //
-// lines: [{name, values, variable}], variable: the CSS variable of its colour. at: seconds, of the day where `clock`.
-export function drawn(host, title, at, lines, { clock = false, unit = "", most = null } = {}) {
+// lines: [{name, values, variable}], variable: the CSS variable of its colour. at: seconds from a start, or where `clock`
+// since 1970; mark: the moment that a line marks.
+export function drawn(host, title, at, lines, { clock = false, unit = "", most = null, mark = null } = {}) {
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
   caption.textContent = title;
@@ -43,13 +58,14 @@ export function drawn(host, title, at, lines, { clock = false, unit = "", most =
       {
         width: Math.max(200, figure.clientWidth),
         height: 190,
+        hooks: { draw: [(made) => mark !== null && line(made, made.valToPos(mark, "x", true))] },
         scales: { x: { time: clock }, y: { range: (_, low, high) => [0, most ?? Math.max(1, high * 1.05)] } },
         axes: [
-          { ...axis, space: 70, ...(clock ? {} : { incrs: STEPS, values: (_, ticks) => ticks.map(lapse) }) },
+          { ...axis, space: 90, values: (made, ticks) => ticks.map(clock ? (tick) => utc(tick, made) : lapse), ...(clock ? {} : { incrs: STEPS }) },
           { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick.toLocaleString() + unit : "")) },
         ],
         series: [
-          { label: clock ? "time" : "after", ...(clock ? {} : { value: (_, value) => (value == null ? "–" : lapse(value)) }) },
+          { label: clock ? "UTC" : "after", value: (_, value) => (value == null ? "–" : clock ? utc(value) : lapse(value)) },
           ...lines.map((line) => ({
             label: line.name, stroke: colour(line.variable), width: 2, paths: steps, points: { show: false },
             dash: line.dash, value: (_, value) => (value == null ? "–" : value.toLocaleString() + unit),

@@ -1,7 +1,7 @@
-// Pictures of pages: every `figure[data-chart]` is drawn from the JSON of the script it names.
+// Pictures of pages: every element with `data-chart` has those of the JSON in the script that it names.
 //
-// {title, at, lines: [{name, values, variable}], clock, unit} is drawn as it is; {title, now, point: [{name, value,
-// variable}]} adds a point whenever it is sent anew, from when the page was opened.
+// A list of {title, at, lines: [{name, values, variable}], clock, unit, mark} is drawn as it is; {title, now, point:
+// [{name, value, variable}]} adds a point whenever it is sent anew, from when the page was opened.
 import { drawn } from "./chart.js";
 
 const KEPT = 3600; // points: two hours of them, one every two seconds
@@ -11,7 +11,7 @@ for (const host of document.querySelectorAll("[data-chart]")) {
   host.hidden = false;
   const first = JSON.parse(source.textContent);
   if (!first.point) {
-    drawn(host, first.title, first.at, first.lines, first);
+    for (const one of first) drawn(host, one.title, one.at, one.lines, one);
     continue;
   }
   const at = [];

@@ -31,6 +31,7 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
     return {
         **heat.content(state, asked),
         "recent": recent(state, moment.now),
+        "charts": [{**one, "mark": moment.now} for one in moment.charts],
         "queue": queue,
         "waiting": sum(one["count"] for one in queue),
         "pods": len(state.view.pods),

@@ -15,6 +15,7 @@ from policyengine.plan.history import read
 from policyengine.plan.rerun import PastPlay, alone
 from policyengine.recording.replay import Replay, Step
 from policyengine.recording.segment import UnusableRecording
+from policyengine.server.pages.course import charts, of_past, of_played
 from policyengine.server.pages.source import Moment, NotShown
 from policyengine.trials.scenario import ScenarioError
 from policyengine.trials.trial import TrialTooLong
@@ -68,6 +69,7 @@ class RecordedSource(_Played):
             raise UnusableRecording(f"{path}: it holds no moment that could be shown")
         self.span = self._times[0], self._times[-1]
         self._notes = tuple(f"the recording is not whole: {note}" for note in replay.notes)
+        self._charts = charts(of_past(read(path, registry).pods), *self.span)
 
     def _play(self, at: float) -> Moment:
         wanted = bisect_right(self._times, at)
@@ -76,7 +78,8 @@ class RecordedSource(_Played):
             self._steps, self._played = self._replay.steps(), 0
         while self._played < wanted and next(self._steps, None) is not None:
             self._played += 1
-        return Moment(self._replay.state, at, self._path.name, notes=(*self._notes, *_said(self._replay)))
+        notes = (*self._notes, *_said(self._replay))
+        return Moment(self._replay.state, at, self._path.name, notes=notes, charts=self._charts)
 
 
 def _said(replay: Replay) -> Iterator[str]:
@@ -113,4 +116,5 @@ class ReplannedSource(_Played):
             self._past = PastPlay(self._history, alone(self._history), self._profiles, 0)
         self._at = at
         self._past.play_to(at - self._history.start)
-        return Moment(self._past.trial.state, at, self.title, notes=self._notes)
+        drawn = charts(of_played(self._past.ledger.pods.values(), self._history.start), *self.span)
+        return Moment(self._past.trial.state, at, self.title, notes=self._notes, charts=drawn)

@@ -206,6 +206,7 @@ class Site:
             "kept": kept,
             "tab": path.partition("/")[0],
             "title": source.title,
+            "is_built": playing.is_built(),
             "is_live": source.is_live,
             "span": source.span,
             "steps": _steps(source.span, at),

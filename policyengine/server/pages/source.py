@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.kube.policies.precedence import SourceKey, Standing
@@ -29,6 +29,8 @@ class Moment:
     standings: Mapping[SourceKey, Standing] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What is to be known of all that is shown: a sentence each."""
+    charts: Sequence[Mapping[str, Any]] = ()
+    """Of all the time there is; see `course.charts`."""
 
 
 class NotShown(Exception):

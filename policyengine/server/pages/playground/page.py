@@ -84,8 +84,7 @@ class Playground:
     def page(self, frame: Mapping[str, Any]) -> web.Response:
         """The page. `frame`: what every page has around its own."""
         config = {"words": sorted(word_terminals()), "edits": work.edits(), "most": LARGEST // 2}
-        built = files("policyengine.server.pages").joinpath(BUILT).is_file()
-        shown = {**frame, "starts": starts.names(), "config": config, "is_built": built}
+        shown = {**frame, "starts": starts.names(), "config": config}
         return web.Response(text=rendering.page("playground.html", shown), content_type="text/html")
 
     async def ask(self, request: web.Request) -> web.Response:
@@ -129,6 +128,11 @@ class Playground:
                 "said": _said(found["answer"]),
             }
         return found
+
+
+def is_built() -> bool:
+    """Whether `make web` has made what browsers run."""
+    return files("policyengine.server.pages").joinpath(BUILT).is_file()
 
 
 def _foreign(request: web.Request) -> str:
