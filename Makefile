@@ -168,6 +168,8 @@ lock:           # needs uv; the lock names no index, so it works with whichever 
 	  --no-header --no-annotate -o requirements.lock
 	uv pip compile pyproject.toml --extra tracing --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o deploy/requirements.lock
+	printf '%s\n' statsmodels scipy pandas patsy packaging formulaic interface-meta narwhals wrapt | \
+	  uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements.lock -o deploy/forecast.lock
 	printf 'hatchling>=1.27\nlark>=1.2\n' | uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o deploy/build.lock
 

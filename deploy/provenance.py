@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements.lock", "deploy/requirements.lock", "deploy/build.lock")
+LOCKS = ("requirements.lock", "deploy/requirements.lock", "deploy/forecast.lock", "deploy/build.lock")
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -98,3 +99,13 @@ def test_the_image_starts_from_a_digest_and_ends_without_pip() -> None:
     bases = {stage[1] for stage in stages} - {stage[3] for stage in stages if len(stage) > 3} - {"scratch"}
     assert len(bases) == 1 and "@sha256:" in bases.pop()
     assert stages[-1] == ["FROM", "scratch"]
+
+
+def test_what_forecasts_is_locked_as_it_is_tested() -> None:
+    pins = {name: re.findall(r"^\S+==\S+", (ROOT / name).read_text(), re.MULTILINE) for name in LOCKS}
+    beside = pins["deploy/forecast.lock"]
+    assert any(pin.startswith("statsmodels==") for pin in beside)
+    assert set(beside) <= set(pins["requirements.lock"])
+    assert not {pin.partition("==")[0] for pin in beside} & {
+        pin.partition("==")[0] for pin in pins["deploy/requirements.lock"]
+    }
