@@ -35,7 +35,7 @@ LOOKS_AFTER: Final = 0.2
 def plans(nodes: int = NODES, pods: int = PODS, nodes_of_cluster: int = NODES_OF_CLUSTER) -> list[Figure]:
     """Measure both. Raises `ChildFailed`."""
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
-        policies = [shipped(name, Path(folder)) for name in POLICIES]
+        policies = [_policy(name, Path(folder)) for name in POLICIES]
         day = Path(folder) / "day"
         machines = (TraceNode(f"node-{i:06d}", {"cpu": "4", "memory": "32Gi"}) for i in range(nodes))
         write(day, "bench", START, "default-scheduler", machines, _day(pods, nodes))
@@ -49,7 +49,7 @@ def plans(nodes: int = NODES, pods: int = PODS, nodes_of_cluster: int = NODES_OF
         )
 
 
-def shipped(name: str, folder: Path) -> str:
+def _policy(name: str, folder: Path) -> str:
     """A shipped policy that serves the default scheduler's name."""
     text = (Path(__file__).parents[1] / "policies" / f"{name}.policy").read_text(encoding="utf-8")
     path = folder / f"{name}.policy"

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from benchmarks.figures import Figure
-from benchmarks.plan import START, command_figures, shipped
+from benchmarks.plan import START, command_figures
 from policyengine.traces.writing import TraceNode, TracePod, write
 
 HOUR: Final = 3600.0
@@ -19,9 +19,18 @@ EVENTS: Final = 5
 """Of each pod: it comes, is bound, starts, finishes, and is deleted."""
 EVENTS_A_SECOND: Final = 10.0
 SECONDS: Final = 900.0
+POLICY: Final = """policy "hour" {
+  scheduler "default-scheduler"
+  base filters
+  param most: int = 3 range [1, 16]
+  filter "few" { require node.podCount < most else "has {node.podCount} pods" }
+  score "full" weight 3 = 100 * ratio(node.used.cpu, node.allocatable.cpu)
+  score "even" weight 5 = 100 * (1.0 - ratio(node.used.cpu + pod.requests.cpu, node.allocatable.cpu))
+}
+"""
 SIZES: Final = ("500m", "1", "2", "3")
-RUNS: Final = 1_220.0
-"""Seconds that a pod runs in the mean: nodes of four cores are nearly full, and pods of three wait for one."""
+RUNS: Final = 1_500.0
+"""Seconds that a pod runs in the mean: nodes of four cores are full after three quarters of the hour, and pods wait."""
 
 
 def tuning(nodes: int = NODES, trials: int = TRIALS) -> list[Figure]:
@@ -30,7 +39,9 @@ def tuning(nodes: int = NODES, trials: int = TRIALS) -> list[Figure]:
         hour = Path(folder) / "hour"
         machines = (TraceNode(f"node-{i:06d}", {"cpu": "4", "memory": "32Gi"}) for i in range(nodes))
         count = write(hour, "bench", START, "default-scheduler", machines, _pods(nodes))
-        command = ["tune", shipped("bin-packing", Path(folder)), "--recording", str(hour), "--points", "0"]
+        policy = Path(folder) / "hour.policy"
+        policy.write_text(POLICY, encoding="utf-8")
+        command = ["tune", str(policy), "--recording", str(hour), "--points", "0"]
         command += [
             "--objective",
             "wait.mean",
@@ -48,9 +59,10 @@ def tuning(nodes: int = NODES, trials: int = TRIALS) -> list[Figure]:
 
 
 def _pods(nodes: int) -> Iterator[TracePod]:
-    """Poisson arrivals; on fewer nodes each pod runs as much shorter."""
+    """Poisson arrivals, as much fewer as there are fewer nodes."""
     random, at = Random("tuning"), 0.0
-    for number in range(round(HOUR * EVENTS_A_SECOND / EVENTS)):
-        at += random.expovariate(EVENTS_A_SECOND / EVENTS)
-        ended = at + random.expovariate(1.0 / (RUNS * nodes / NODES))
+    rate = EVENTS_A_SECOND / EVENTS * nodes / NODES
+    for number in range(round(HOUR * rate)):
+        at += random.expovariate(rate)
+        ended = at + random.expovariate(1.0 / RUNS)
         yield TracePod(f"pod-{number:06d}", at, {"cpu": random.choice(SIZES), "memory": "1Gi"}, at, ended)

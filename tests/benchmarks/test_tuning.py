@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from benchmarks.tuning.__main__ import main
 from benchmarks.tuning.bound import most_gpus
+from benchmarks.tuning.hour import tuning
 from benchmarks.tuning.openb import ARRIVALS, GPU, HELD_OUT, MODEL, TRAINED, Cluster
 from policyengine.traces.writing import TraceNode, TracePod
 
@@ -95,6 +96,13 @@ def test_what_was_found_is_told_beside_the_defaults_and_the_bound(traces: Path) 
     shown = CliRunner().invoke(main, command, catch_exceptions=False).output
     assert all(trace in shown for trace in HELD_OUT)
     assert "gain over defaults: " in shown
+
+
+def test_the_command_is_measured_on_an_hour_in_which_pods_wait() -> None:
+    pytest.importorskip("optuna")
+    figures = {one.what.rpartition(": ")[2]: one for one in tuning(nodes=20, trials=2)}
+    assert list(figures) == ["by the clock", "CPU of all processes", "peak memory of all", "candidates a minute"]
+    assert figures["candidates a minute"].value == pytest.approx(2 * 60 / figures["by the clock"].value)
 
 
 @pytest.mark.parametrize(
