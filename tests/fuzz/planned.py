@@ -8,8 +8,8 @@ told is a recording. The plan of it with the other policy has to place every pod
 when, and evict whom it evicted. The two worlds share no code with `plan`, but for the scheduler that both run.
 
 What a plan cannot say is left out: what happens within `BLUR` seconds of something else may come before or after it,
-because in a cluster requests and retries take their time. So do the victims of a gang that is evicted from several
-nodes: the first that is gone makes room. From such a moment on a day is not compared.
+because in a cluster requests and retries take their time. So do several victims that go at once, from several nodes or
+from a quota: the first that is gone may make room enough. From such a moment on a day is not compared.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def unknown_from(day: Day, before: Mapping[str, Fate], run: Rerun, start: float,
     return min(unknown, default=inf)
 
 
-def certain_until(day: Day, run: Rerun, start: float, first: float) -> float:
+def certain_until(day: Day, run: Rerun, start: float, first: float, has_quotas: bool) -> float:
     """Seconds since the epoch up to which one thing comes clearly after another. `first`: when the day began."""
     script = sorted({round(at, 0): first + at for at, *_ in day.events}.values())
     ends = sorted(start + pod.ended for pod in run.ledger.pods.values() if pod.how == "finished" and pod.ended)
@@ -218,7 +218,9 @@ def certain_until(day: Day, run: Rerun, start: float, first: float) -> float:
     near = [one[0] for one, other in pairwise(moments) if other[0] - one[0] < BLUR and "end" in (one[1], other[1])]
     pods = run.ledger.pods.values()
     evicted = sorted((start + pod.ended, pod.node) for pod in pods if pod.how == "preempted" and pod.ended)
-    near += [one[0] for one, other in pairwise(evicted) if other[0] - one[0] < BLUR and one[1] != other[1]]
+    near += [
+        one[0] for one, other in pairwise(evicted) if other[0] - one[0] < BLUR and (has_quotas or one[1] != other[1])
+    ]
     return min(near, default=inf)
 
 
@@ -230,7 +232,7 @@ def tried(seed: int) -> tuple[list[str], int, bool]:
     actual = lived(day, new)[0]
     run, start = planned(log, new)
     first = log[0][0]
-    until = min(certain_until(day, run, start, first), unknown_from(day, before, run, start, first))
+    until = min(certain_until(day, run, start, first, QUOTAS in new), unknown_from(day, before, run, start, first))
     if any(log[-1][0] < fate.bound < inf for fate in actual.values()):
         until = min(until, log[-1][0])  # a plan ends where its recording does
     differences, compared = [], 0
