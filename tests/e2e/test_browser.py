@@ -29,7 +29,7 @@ POLICY = """policy "shop" {
 """
 PICTURES = os.environ.get("PICTURES", "")
 """A folder for screenshots, such as docs/web; none are taken without."""
-SHOWN = ("overview", "pods-default-too-large", "policies-shop", "playground-edited")
+SHOWN = ("overview", "policies-shop", "playground-edited")
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,8 @@ function line(made, x) {
 // Steps: what is told holds until the next moment.
 //
 // lines: [{name, values, variable}], variable: the CSS variable of its colour. at: seconds from a start, or where `clock`
-// since 1970; mark: the moment that a line marks.
-export function drawn(host, title, at, lines, { clock = false, unit = "", most = null, mark = null } = {}) {
+// since 1970; mark: the moment that a line marks; least: seconds that are shown.
+export function drawn(host, title, at, lines, { clock = false, unit = "", most = null, mark = null, least = 0 } = {}) {
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
   caption.textContent = title;
@@ -59,9 +59,9 @@ export function drawn(host, title, at, lines, { clock = false, unit = "", most =
         width: Math.max(200, figure.clientWidth),
         height: 190,
         hooks: { draw: [(made) => mark !== null && line(made, made.valToPos(mark, "x", true))] },
-        scales: { x: { time: clock }, y: { range: (_, low, high) => [0, most ?? Math.max(1, high * 1.05)] } },
+        scales: { x: { time: clock, range: (_, low, high) => [low, Math.max(high, low + least)] }, y: { range: (_, low, high) => [0, most ?? Math.max(1, high * 1.05)] } },
         axes: [
-          { ...axis, space: 90, values: (made, ticks) => ticks.map(clock ? (tick) => utc(tick, made) : lapse), ...(clock ? {} : { incrs: STEPS }) },
+          { ...axis, space: 90, values: (made, ticks) => ticks.map(clock ? (tick) => utc(tick, made) : lapse), incrs: STEPS },
           { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick.toLocaleString() + unit : "")) },
         ],
         series: [

@@ -24,7 +24,7 @@ for (const host of document.querySelectorAll("[data-chart]")) {
     said.point.forEach((one, index) => values[index].push(one.value));
     if (at.length > KEPT) for (const column of [at, ...values]) column.shift();
     if (picture) picture.update(at, values);
-    else picture = drawn(host, said.title, at, said.point.map((one, index) => ({ ...one, values: values[index] })), { clock: true });
+    else picture = drawn(host, said.title, at, said.point.map((one, index) => ({ ...one, values: values[index] })), { clock: true, least: 60 });
   };
   add();
   source.addEventListener("fresh", add);
