@@ -18,6 +18,7 @@ from aiohttp import web
 from policyengine.clock import SystemClock
 from policyengine.commands.main import main
 from policyengine.kube.http.client import Client
+from policyengine.server.annotator import sources
 from policyengine.server.annotator.annotations import Settings
 from policyengine.server.annotator.annotator import Annotator
 from policyengine.server.annotator.source import MeasuredNode, Naming, QueryRefused, SourceUnreachable
@@ -113,6 +114,23 @@ async def test_an_answer_that_is_none_is_one_sentence(
         with pytest.raises(error, match=message) as caught:
             await source.measure(1.0, NODES)
     assert "\n" not in str(caught.value)
+
+
+async def test_a_prometheus_that_answers_late_is_one_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SECONDS", 0.1)
+    over = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        await over.wait()
+        return web.Response()
+
+    async with site("/api/v1/query_range", answer) as port:
+        source = Prometheus(f"http://{HOST}:{port}/", Queries("cpu", "memory"), Naming(), 60.0, 30.0, "")
+        with pytest.raises(SourceUnreachable) as caught:
+            await source.measure(1.0, NODES)
+        over.set()
+        await source.close()
+    assert str(port) in str(caught.value) and not str(caught.value).rstrip().endswith(":")
 
 
 @asynccontextmanager
