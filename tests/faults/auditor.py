@@ -123,7 +123,10 @@ class Auditor:
 
     def _answered(self, call: Call) -> None:
         key = (call.who, call.method, call.path)
-        if call.status == 0 or call.status >= 400:
+        is_told_already = call.status == 409 and call.path.endswith(
+            "/events"
+        )  # by a leader before: asked for once each
+        if call.status == 0 or (call.status >= 400 and not is_told_already):
             self._count(self._failed[key], FAILURES, f"{call.who} failed at {call.method} {call.path}")
         if call.retry_after:
             self._not_before[*key, call.uid] = self.now + call.retry_after
