@@ -20,8 +20,10 @@ for (const host of document.querySelectorAll("[data-chart]")) {
   const add = () => {
     const said = JSON.parse(source.textContent);
     if (at.length && said.now <= at.at(-1)) return;
-    at.push(said.now);
-    said.point.forEach((one, index) => values[index].push(one.value));
+    for (const moment of at.length ? [said.now] : [said.now - 0.001, said.now]) { // no axis is drawn for one point
+      at.push(moment);
+      said.point.forEach((one, index) => values[index].push(one.value));
+    }
     if (at.length > KEPT) for (const column of [at, ...values]) column.shift();
     if (picture) picture.update(at, values);
     else picture = drawn(host, said.title, at, said.point.map((one, index) => ({ ...one, values: values[index] })), { clock: true, least: 60 });
