@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from hypothesis import given, settings
@@ -150,8 +150,8 @@ def test_a_pop_among_many_pods_and_tenants_costs_little() -> None:
     pods = [QueuedPod(make_pod(f"p{i}", f"t{i % 500}").info(), 0.0) for i in range(20_000)]
     for number, pod in enumerate(pods):
         fair.push(pod, (number,))
-    began = perf_counter()
+    began = process_time()
     for _ in range(10_000):
         fair.pop()
     # Far from what sorting 20,000 pods for each pop would take (some 20 s), and as far from what a slow machine needs.
-    assert perf_counter() - began < 2.0
+    assert process_time() - began < 2.0
