@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HEADS: Final = ("mean", "95 %", "least", "median", "p90", "most")
 SHOWN: Final = 10
-SHARES: Final = ("utilisation", "allocated", "fragmentation", "imbalance", "spread", "quotas")
+SHARES: Final = ("utilisation", "allocated", "fragmentation", "imbalance", "spread", "quotas", "share")
 """Figures that are shares of a whole."""
 
 

@@ -16,12 +16,15 @@ asks for the median of cpu and memory |
 the mean over controllers of two pods or more; 1 where there is none |
 | `gangs` | `whole`, of which enough members were bound; `partial`, of which only some were at one time |
 | `quotas` | by name and resource: what its pods use in the mean over time, of the guarantee, else of the limit |
+| `share` | `error`: what tenants (`fair by`) use beyond their fair shares, of what all of them use |
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from math import sqrt
 from statistics import fmean, median_low
 from typing import Any, Final
@@ -53,6 +56,7 @@ def measures(run: Rerun) -> dict[str, Any]:
         "spread": _spread(run, nodes),
         "gangs": _gangs(run),
         "quotas": _quotas(run),
+        "share": {"error": round(_unfairness(run), 6)},
     }
 
 
@@ -83,6 +87,37 @@ def mean_use(pods: Iterable[PodRecord], end: float) -> Mapping[str, float]:
             for name, amount in pod.asks.items():
                 used[name] += amount * share
     return used
+
+
+def fair_shares(asked: Mapping[str, float], weights: Mapping[str, float], total: float) -> dict[str, float]:
+    """`total` shared out by weight, to nobody more than it asks for (max-min fairness: progressive filling).
+
+    Example: of 0.8, three who ask for 0.1, 0.6 and 0.6 get 0.1, 0.35 and 0.35.
+    """
+    ordered = sorted(asked, key=lambda one: asked[one] / weights[one])
+    rest = [*accumulate(weights[name] for name in reversed(ordered))][::-1]  # the weight of each and all after it
+    found: dict[str, float] = {}
+    for name, weight in zip(ordered, rest, strict=True):
+        found[name] = min(asked[name], total * weights[name] / weight)
+        total -= found[name]
+    return found
+
+
+def _unfairness(run: Rerun) -> float:
+    """Shares are dominant ones, in the mean over time; a pod asks for its own from when it came."""
+    pods: dict[str, list[PodRecord]] = defaultdict(list)
+    weights: dict[str, float] = {}
+    for pod in run.ledger.pods.values():
+        member = run.member(pod.uid)
+        if member.tenant is not None and member.weight > 0.0:
+            pods[member.tenant].append(pod)
+            weights[member.tenant] = member.weight
+    used = {tenant: dominant_share(of, run) for tenant, of in pods.items()}
+    asked = {
+        tenant: dominant_share([replace(pod, bound=pod.created) for pod in of], run) for tenant, of in pods.items()
+    }
+    fair = fair_shares(asked, weights, total := sum(used.values()))
+    return sum(max(0.0, used[tenant] - fair[tenant]) for tenant in used) / total if total else 0.0
 
 
 def resources(nodes: Iterable[NodeRecord]) -> list[str]:

@@ -24,6 +24,8 @@ class Member:
 
     tenant: str | None = None
     """None where no policy serves tenants."""
+    weight: float = 1.0
+    """The tenant's."""
     quotas: tuple[tuple[str, Mapping[str, int]], ...] = ()
     """The names of its quotas; what each guarantees, else limits, by resource."""
     gang: tuple[str, str] | None = None
@@ -59,8 +61,10 @@ class Memberships:
         name = pod.scheduler_name
         fair, owner = self._fair.get(name), pod.owner
         gang, minimum = self._gang(pod)
+        tenant = None if fair is None else fair.tenant(pod)
         return Member(
-            None if fair is None else fair.tenant(pod),
+            tenant,
+            1.0 if fair is None or tenant is None else fair.weights.get(tenant, 1.0),
             tuple(
                 (quota.name, {**quota.limit, **quota.guarantee})
                 for rule in self._quotas.get(name, {}).values()

@@ -85,6 +85,9 @@ def _figures(old: Any, new: Any) -> Iterator[Row]:
         for resource, other in used.items():
             one = old["quotas"].get(name, {}).get(resource, 0.0)
             yield f"quota {name} {resource}", f"{one:.1%}", f"{other:.1%}", ""
+    one, other = old["share"]["error"], new["share"]["error"]
+    if one or other:
+        yield "share error", f"{one:.1%}", f"{other:.1%}", _verdict(one, other, False, 0.005)
 
 
 def _groups(groups: Mapping[Any, Sides]) -> list[Row]:

@@ -17,7 +17,7 @@ from policyengine.plan.condition import WrongCondition, figures_in, holds, value
 
 WORDS: Final = {"minimize": -1, "maximize": 1}
 LARGE: Final = ("placed", "utilisation", "allocated", "gangs.whole", "spread")
-SMALL: Final = ("waiting", "evictions", "wait", "fragmentation", "gangs.partial")
+SMALL: Final = ("waiting", "evictions", "wait", "fragmentation", "gangs.partial", "share.error")
 """Figures of which more is better, and of which less is."""
 
 

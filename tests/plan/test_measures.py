@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
 from policyengine.plan.comparison import compared
-from policyengine.plan.measures import measures
+from policyengine.plan.measures import fair_shares, measures
 from policyengine.plan.membership import Memberships, Watching
 from policyengine.plan.rerun import Rerun, finished
 from policyengine.policy_compiler import compile_policy
@@ -88,6 +92,50 @@ def test_tenants_are_those_of_the_policy_with_their_waits_and_their_share_of_the
     assert {tenant: side["share"] for tenant, (_, side) in found.by_tenant.items()} == {"a": 0.5, "b": 0.25}
     assert found.by_namespace["default"][1]["share"] == 0.75
     assert found.json["byTenant"]["a"]["new"]["p99"] == 0.0
+
+
+def test_what_there_is_goes_to_who_asks_for_least_and_the_rest_by_weight() -> None:
+    one = {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert fair_shares({"a": 0.1, "b": 0.6, "c": 0.6}, one, 0.8) == approx({"a": 0.1, "b": 0.35, "c": 0.35})
+    assert fair_shares({"a": 0.6, "b": 0.6}, {"a": 3.0, "b": 1.0}, 0.8) == approx({"a": 0.6, "b": 0.2})
+    assert fair_shares({"a": 0.6, "b": 0.6}, {"a": 3.0, "b": 1.0}, 0.4) == approx({"a": 0.3, "b": 0.1})
+    assert fair_shares({}, {}, 0.0) == {}
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(1e-6, 1e6)), min_size=1, max_size=8),
+    st.floats(0, 1),
+)
+def test_nobody_gets_more_than_it_asks_for_nor_less_than_another_by_weight(
+    tenants: list[tuple[float, float]], part: float
+) -> None:
+    asked = {str(n): one for n, (one, _) in enumerate(tenants)}
+    weights = {str(n): one for n, (_, one) in enumerate(tenants)}
+    total = part * sum(asked.values())
+    found = fair_shares(asked, weights, total)
+    assert sum(found.values()) == approx(total, abs=1e-9)
+    for name, share in found.items():
+        assert -1e-9 <= share <= asked[name] + 1e-9
+        if share < asked[name] - 1e-6:
+            assert all(
+                other / weights[one] <= share / weights[name] * (1 + 1e-6) + 1e-6 for one, other in found.items()
+            )
+
+
+def test_the_error_of_shares_is_what_tenants_have_beyond_what_is_fair() -> None:
+    """Both wait for a node. Team a, which came first, takes all four cpus; half of them should be b's, or a quarter
+    where a weighs three times as much."""
+    pods = [
+        {"name": "a", "labels": {"team": "a"}, "count": 4, "requests": {"cpu": 1}},
+        {"name": "b", "labels": {"team": "b"}, "count": 4, "requests": {"cpu": 1}},
+    ]
+    nodes = [{"name": "n", "at": "50s", "allocatable": {"cpu": 4}}]
+    by_team = 'fair by pod.labels[?"team"].orValue("")'
+    for weights, error in (("", 0.5), (' weight {"a": 3.0}', 0.25)):
+        old, new = runs(PACKED, PACKED[:-1] + f"queue {{ {by_team}{weights} }} }}", nodes=nodes, pods=pods)
+        assert measures(old)["share"] == {"error": error}
+        assert measures(new)["share"] == {"error": 0.0}
+    assert measures(runs(PACKED, PACKED, nodes=nodes, pods=pods)[0])["share"] == {"error": 0.0}
 
 
 def test_a_rule_that_fails_for_a_pod_counts_it_nowhere() -> None:
