@@ -7,6 +7,7 @@ rules, signatures. When the object comes, changes or goes, its pods are made ane
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import cast
 
 from policyengine.cluster.kinds import GROUP_LABEL
@@ -28,6 +29,21 @@ def named_by(pod: PodInfo) -> tuple[str, str] | None:
         return NATIVE, f"{pod.namespace}/{native.pod_group_name}"
     name = pod.labels.get(GROUP_LABEL) or pod.annotations.get(GROUP_LABEL)
     return (POD_GROUP, f"{pod.namespace}/{name}") if name else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGroups:
+    """The PodGroup objects that there are. Equal to itself later, as long as none comes, changes or goes."""
+
+    versions: tuple[int, int]
+    """Of each kind, grows with its changes."""
+    plain: Mapping[str, PodGroup] = field(compare=False)
+    native: Mapping[str, NativePodGroup] = field(compare=False)
+
+    def named(self, namespace: str, name: str) -> PodGroup | NativePodGroup | None:
+        """The group of that name; where both kinds have one, Kubernetes' own, as for a pod that names both."""
+        key = f"{namespace}/{name}"
+        return self.native.get(key) or self.plain.get(key)
 
 
 class PodGroups:

@@ -40,12 +40,14 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ObjectStore, is_newer, version_is_newer
 from policyengine.cluster.objects import Wire
 from policyengine.cluster.pending_claims import PendingClaims
+from policyengine.cluster.pod_groups import NATIVE, POD_GROUP, KnownGroups
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_namespaces import NAMESPACE
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.pod_store import PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
 from policyengine.cluster.usage_counts import Grouping, UsageCounts
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 
 T = TypeVar("T", bound=Wire)
 
@@ -341,6 +343,12 @@ class Snapshot:
     def demand(self) -> DemandHistory:
         """What the pods that were placed asked for."""
         return self._view.demand
+
+    @property
+    def pod_groups(self) -> KnownGroups:
+        """The PodGroup objects, by name."""
+        versions = self.version(POD_GROUP), self.version(NATIVE)
+        return KnownGroups(versions, self.objects(PodGroup), self.objects(NativePodGroup))
 
     @property
     def nominated(self) -> Mapping[str, Mapping[str, PodInfo]]:

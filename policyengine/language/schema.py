@@ -289,6 +289,8 @@ ROOTS: Mapping[str, Attribute] = {
     )
 }  # fmt: skip
 
+NAMED_GROUPS = ("podGroup(name)",)
+"""The path by which `podGroup(name)` reads the PodGroups there are. No field of the schema, nor is the next."""
 PLACED = ("history",)
 """The path by which `history(key)` reads the pods that were placed. No field of the schema."""
 METHODS: frozenset[str] = frozenset(name for info in OBJECTS.values() for name in info.methods)

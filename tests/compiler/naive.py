@@ -75,6 +75,8 @@ def evaluate(expr: ir.Expr, at: Place, names: dict[str, Any] | None = None) -> A
             return comprehension(expr, go)
         case ir.Call(function="domain"):
             return domain(expr, at, go)
+        case ir.Call(function="podGroup"):
+            return at.pod.cluster.group_named(at.pod["namespace"], go(expr.args[2]))
         case ir.Call(function="orValue" | "or"):
             held = go(expr.args[0])
             if isinstance(held, Some):

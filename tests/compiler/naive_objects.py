@@ -102,6 +102,15 @@ class Cluster:
                 return Some(_group(one, is_native))
         return NOTHING
 
+    def group_named(self, namespace: str, name: str) -> Some | Nothing:
+        """The PodGroup object of that name, Kubernetes' own before the other."""
+        for is_native in (True, False):
+            for one in self.groups:
+                known = one["metadata"]["namespace"], one["metadata"]["name"]
+                if known == (namespace, name) and one["apiVersion"].startswith("scheduling.k8s.io/") == is_native:
+                    return Some(_group(one, is_native))
+        return NOTHING
+
 
 # --- amounts -------------------------------------------------------------------------------------------------
 

@@ -324,6 +324,10 @@ class ExpressionWriter:
 
     def optional(self, type_: Type, where: Where, depth: int) -> str:
         inner, name = type_.args[0], self.new("v")
+        fields = [path for path, of in reachable("podGroup") if of == inner] if "cluster" in where.roots else []
+        if fields and self.chance.random() < 0.2:
+            called = self.one('"g"', '"native"', self.text("string", where, depth))
+            return f"podGroup({called}){self.chance.choice(fields).replace('@.', '.?')}"
         form = self.chance.randrange(5)
         if form == 0:
             return f"{self.text(list_of(inner), where, depth)}[?{self.text('int', where, 0)}]"

@@ -130,6 +130,16 @@ def test_a_history_is_what_the_pods_that_were_placed_say_of_the_label() -> None:
         overload.implementation(Placed(), {}, "", 1.5)
 
 
+def test_a_pod_group_is_asked_for_by_namespace_and_name() -> None:
+    class Groups:
+        def named(self, namespace: str, name: str) -> object:
+            return f"{namespace}/{name}" if name else None
+
+    (overload,) = FUNCTIONS["podGroup"].overloads
+    assert overload.implementation(Groups(), "ns", "g") == "ns/g"
+    assert overload.implementation(Groups(), "ns", "") is None
+
+
 def test_every_function_that_has_a_name_is_asked_here() -> None:
     here = Path(__file__)
     texts = [here.read_text(), here.with_name("test_kubernetes_functions.py").read_text()]

@@ -185,7 +185,7 @@ KERNELS: Mapping[str, Chooser] = {
     "betaCdf": _always(arithmetic.beta_share),
     # Of the node's name `lower.vector` has a kernel; of other names it is rare.
     "random": _by_value,
-    "history": _by_value,
+    **dict.fromkeys(("history", "podGroup"), _by_value),
     # Strings, lists and times: a column holds few distinct values of them.
     **dict.fromkeys(("@in", "size", "hash", "sum", "avg", "stddev"), _by_value),
     **dict.fromkeys(("string", "bool", "duration", "timestamp"), _by_value),

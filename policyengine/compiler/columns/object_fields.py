@@ -22,7 +22,7 @@ from policyengine.cluster.requests import Requests
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.compiler.columns.frame import Decision, Scalar
-from policyengine.language.schema import PLACED, QOS_CLASSES
+from policyengine.language.schema import NAMED_GROUPS, PLACED, QOS_CLASSES
 from policyengine.language.values import INT64_MAX, EvaluationError, parse_timestamp
 from policyengine.quantity import QuantityError
 
@@ -217,6 +217,7 @@ _SCALARS: dict[Path, Scalar] = {
     ("pod", "attempts"): lambda decision: _queued(decision)[1],
     ("gang",): lambda decision: _snapshot(decision).scheduling.gang(decision.pod),
     ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
+    NAMED_GROUPS: lambda decision: _snapshot(decision).pod_groups,
     PLACED: lambda decision: _snapshot(decision).demand,
     ("now",): lambda decision: _snapshot(decision).now * _NANO,
     ("podGroup",): lambda decision: decision.pod.group,

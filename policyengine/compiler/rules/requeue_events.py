@@ -30,7 +30,7 @@ from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in, key, walk
-from policyengine.language.schema import OBJECTS, attribute
+from policyengine.language.schema import NAMED_GROUPS, OBJECTS, attribute
 from policyengine.language.types import Kind, Type
 
 DOMAIN: Final[Path] = ("domain",)
@@ -179,6 +179,8 @@ def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventW
 
 
 def _changes(path: Path) -> Iterable[str]:
+    if path == NAMED_GROUPS:
+        return ("podGroup.add", "podGroup.delete")
     if path[0] == "podGroup" and len(path) > 1:
         return (f"podGroup.{path[1]}",)
     known = attribute(path)
@@ -226,7 +228,7 @@ def namespace_events(expressions: Iterable[ir.Expr], scope: Scope) -> tuple[Clus
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
     paths = paths_read(expressions_in(policy), scope)
-    groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
+    groups = pod_groups.KINDS if any(path[0] == "podGroup" or path == NAMED_GROUPS for path in paths) else ()
     homes = [NAMESPACES.kind] if any(path[-1] in _OF_NAMESPACE for path in paths) else []
     ended = any("finished" in path for path in paths) or any(gang.counts_finished for gang in policy.gangs)
     return (*groups, *homes, *([FINISHED_PODS.kind] if ended else []))

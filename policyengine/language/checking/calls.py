@@ -29,9 +29,21 @@ from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.functions.text import compiled
 from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import extent, free_locals, is_error
-from policyengine.language.schema import HISTORY, METHODS, PLACED
+from policyengine.language.schema import HISTORY, METHODS, NAMED_GROUPS, PLACED, POD_GROUP
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, STRING, Kind, Reach, Shape, Type, list_of
+from policyengine.language.types import (
+    BOOL,
+    DOUBLE,
+    DURATION,
+    INT,
+    STRING,
+    Kind,
+    Reach,
+    Shape,
+    Type,
+    list_of,
+    optional_of,
+)
 from policyengine.language.values import EvaluationError
 
 _SHOWN_SIGNATURES = 4
@@ -58,6 +70,8 @@ def check_call(context: Context, node: syntax.Call, expected: Type | None) -> ir
         return _random(context, node)
     if name == "history" and target is None:
         return _history(context, node)
+    if name == "podGroup" and target is None:
+        return _pod_group(context, node)
     if name == "toQuantity" and target is None:
         return _to_quantity(context, node)
     args = node.args if target is None else (target, *node.args)
@@ -333,3 +347,18 @@ def _history(context: Context, node: syntax.Call) -> ir.Expr:
     placed = ir.Field(type=HISTORY, span=node.span, reach=Reach.CLUSTER, path=PLACED)
     whole = (placed, field_at(("pod", "labels"), node.span), args[0], smoothing)
     return ir.Call(type=HISTORY, span=node.span, **extent(*whole), function="history", args=whole)
+
+
+def _pod_group(context: Context, node: syntax.Call) -> ir.Expr:
+    """`podGroup(name)`: the call names the groups that there are, and the namespace that the group is in."""
+    args = [context.check(arg, STRING) for arg in node.args]
+    if is_error(*args):
+        return error_at(node.span)
+    if [arg.type for arg in args] != [STRING]:
+        message = '`podGroup` takes the name of a PodGroup: `podGroup("a")`'
+        is_empty = len(args) == 1 and args[0].type.kind is Kind.OPTIONAL
+        hint = "; an optional may be empty: add `.orValue(…)`" if is_empty else ""
+        return context.failed(NO_OVERLOAD, message + hint, node.span)
+    groups = ir.Field(type=POD_GROUP, span=node.span, reach=Reach.CLUSTER, path=NAMED_GROUPS)
+    whole = (groups, field_at(("pod", "namespace"), node.span), *args)
+    return ir.Call(type=optional_of(POD_GROUP), span=node.span, **extent(*whole), function="podGroup", args=whole)

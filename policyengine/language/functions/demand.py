@@ -37,5 +37,6 @@ FUNCTIONS: tuple[Function, ...] = (
         bounds=Unbounded("an object"),
         cost=Cost("lookup", 20),
         mutants=[],
+        added=2,
     ),
 )

@@ -45,7 +45,8 @@ GROUPS: Mapping[str, tuple[Type, ...]] = {
     "comparable": (INT, DOUBLE, *_SCALABLE, TIMESTAMP),
     "ordered": (INT, DOUBLE, STRING, BOOL, *_SCALABLE, TIMESTAMP, QOS),
 }
-_NAMES = {"qos": QOS, "history": object_of("history"), **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
+_OBJECTS = {name: object_of(name) for name in ("history", "podGroup")}
+_NAMES = {"qos": QOS, **_OBJECTS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
 _WORD = re.compile(r"\w+|[()]")
 
 
@@ -90,6 +91,8 @@ class Function(Struct, frozen=True):
     """The functions that a mutant of a policy calls in its place."""
     literals: frozenset[int] = frozenset()
     """The arguments that must be literals in a policy."""
+    added: int = 0
+    """How many of the first arguments the checker adds: no policy writes them."""
 
     @property
     def is_dynamic(self) -> bool:
@@ -108,6 +111,7 @@ def function(
     cost: Cost,
     mutants: Sequence[str],
     literals: Sequence[int] = (),
+    added: int = 0,
 ) -> Function:
     """A row of the table; `dynamic` are the overloads for `policyengine.evaluate` only."""
     found = [
@@ -116,7 +120,7 @@ def function(
         for text, implementation in signatures.items()
         for parameters, result in signature(text)
     ]
-    return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals))
+    return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals), added)
 
 
 def signature(text: str) -> Iterator[tuple[tuple[Type, ...], Type]]:

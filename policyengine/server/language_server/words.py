@@ -85,7 +85,7 @@ def signatures(row: Function) -> list[str]:
     found = []
     for overload in row.overloads:
         if not overload.dynamic:
-            types = [str(one) for one in overload.parameters]
+            types = [str(one) for one in overload.parameters[row.added :]]
             target = f"{types.pop(0)}." if row.style is Style.METHOD and types else ""
             found.append(f"{target}{row.name}({', '.join(types)}): {overload.result}")
     return found
