@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, SCHEDULING_POLICIES, Kind
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, SCHEDULING_POLICIES, Kind, definition_of
 
 DEPLOY = Path(__file__).resolve().parent
 NAMESPACE, POLICIES = "kube-system", "policyengine-policies"
@@ -24,12 +24,12 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     name: str = ""
-    """The one object that it is about, in the manifests; the chart's objects are called after the release."""
+    """The one object that it is about; the chart puts another name here for what is called after the release."""
     why: str = ""
     pages: tuple[str, ...] = ()
     """Paths of our own pages, where it is about no resource."""
 
-    def lines(self, margin: str, with_name: bool) -> Iterator[str]:
+    def lines(self, margin: str) -> Iterator[str]:
         """As YAML."""
         if self.why:
             yield f"{margin}# {self.why}"
@@ -40,7 +40,7 @@ class Rule:
         group = self.group or '""'
         yield f"{margin}- apiGroups: [{group}]"
         yield f"{margin}  resources: [{', '.join(self.resources)}]"
-        if self.name and with_name:
+        if self.name:
             yield f"{margin}  resourceNames: [{self.name}]"
         yield f"{margin}  verbs: [{', '.join(self.verbs)}]"
 
@@ -68,6 +68,15 @@ def _patched(kinds: Iterable[Kind[Any]]) -> Iterator[Rule]:
             yield Rule(kind.group, resources, ("patch",))
 
 
+def _definitions(kinds: Iterable[Kind[Any]]) -> Iterator[Rule]:
+    """To hear when a definition comes."""
+    for kind in kinds:
+        if kind.is_custom:
+            definition = definition_of(kind)
+            why = "A definition that is applied later is found at once; without this right, within five seconds."
+            yield Rule(definition.group, (definition.plural,), ("watch",), kind.full_name, why)
+
+
 _CLAIMS = BY_KIND["ResourceClaim"]
 _VOLUMES = [BY_KIND["PersistentVolume"], BY_KIND["PersistentVolumeClaim"]]
 _GROUPS = [kind for kind in BY_KIND.values() if kind.is_optional]
@@ -86,6 +95,7 @@ ROLES: dict[str, Role] = {
             Rule("events.k8s.io", ("events",), ("create", "patch")),
             *_read(_OTHERS),
             *_patched([_CLAIMS]),
+            *_definitions([SCHEDULING_POLICIES]),
             Rule(
                 _CLAIMS.group, (_CLAIMS.plural,), ("create", "delete"), why="For extended resources of device classes."
             ),
@@ -112,7 +122,7 @@ ROLES: dict[str, Role] = {
     ),
     "podGroups": Role(
         "Gangs that are PodGroup objects; their status is written back.",
-        (*_read(_GROUPS), *_patched(_GROUPS)),
+        (*_read(_GROUPS), *_patched(_GROUPS), *_definitions(_GROUPS)),
     ),
     "endpoints": Role(
         "Pages that ask whose token a caller shows.",
@@ -262,7 +272,7 @@ def _scope(namespace: str) -> tuple[str, str]:
 
 def _role(feature: str, name: str, namespace: str) -> str:
     (kind, scope), role = _scope(namespace), ROLES[feature]
-    rules = "\n".join(line for rule in role.rules for line in rule.lines("  ", True))
+    rules = "\n".join(line for rule in role.rules for line in rule.lines("  "))
     head = f"apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{scope}"
     return f"# {role.why}\n{head}rules:\n{rules}\n"
 
@@ -272,7 +282,7 @@ def chart() -> str:
     lines = [f"{_MADE} The least that each feature needs."]
     for feature, role in ROLES.items():
         lines += [f"# {role.why}", f"{feature}:"]
-        lines += [line for rule in role.rules for line in rule.lines("  ", False)]
+        lines += [line for rule in role.rules for line in rule.lines("  ")]
     return "\n".join(lines) + "\n"
 
 

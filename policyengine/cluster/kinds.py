@@ -27,6 +27,7 @@ from policyengine.cluster.storage_objects import (
 from policyengine.cluster.workload_objects import (
     BetaPodGroup,
     ConfigMap,
+    CustomResourceDefinition,
     Lease,
     Namespace,
     NativePodGroup,
@@ -68,6 +69,8 @@ class Kind(Generic[T]):
     """Objects of one page of a list; client-go's pager asks for so many. An object may have 1.5 MiB."""
     is_optional: bool = False
     """Whether a server may not serve the kind: then there are no such objects, until it does."""
+    is_custom: bool = False
+    """Whether a CustomResourceDefinition makes the kind (`definition_of`)."""
     is_namespaced: bool = True
     older: tuple[Kind[Any], ...] = ()
     """The kind in older versions of its group, the newest first, for servers that do not serve this one."""
@@ -92,6 +95,11 @@ class Kind(Generic[T]):
         """The API group, as RBAC names it; empty for the core group."""
         parts = self.group_path.split("/")
         return parts[2] if parts[1] == "apis" else ""
+
+    @property
+    def full_name(self) -> str:
+        """`PLURAL.GROUP`, which is how a CustomResourceDefinition of it is called."""
+        return f"{self.plural}.{self.group}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of the collection, or of one object in it."""
@@ -142,6 +150,7 @@ SCHEDULING_POLICIES = Kind(
     patched=("status",),
     page=20,
     is_optional=True,
+    is_custom=True,
 )
 """Policies as objects of their own."""
 
@@ -205,7 +214,16 @@ _ALPHA_GROUP = Kind(
 )
 _BETA_GROUP = replace(_ALPHA_GROUP, type=BetaPodGroup, group_path=f"{_NATIVE_GANGS}/v1beta1")
 _GROUPS: tuple[Kind[Any], ...] = (
-    Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched=("status",), is_optional=True),
+    Kind(
+        "PodGroup",
+        "podGroups",
+        PodGroup,
+        _GANGS,
+        Resource.POD_GROUP,
+        patched=("status",),
+        is_optional=True,
+        is_custom=True,
+    ),
     replace(_BETA_GROUP, older=(replace(_BETA_GROUP, group_path=f"{_NATIVE_GANGS}/v1alpha3"), _ALPHA_GROUP)),
 )
 BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUPS)}
@@ -215,7 +233,20 @@ WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, **{kind.kind: kind for kind in (F
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
 """The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
-make_decoders([*STRUCTS.values(), NativePodGroup, SCHEDULING_POLICIES.type])
+_DEFINITIONS = Kind(
+    "CustomResourceDefinition",
+    "customResourceDefinitions",
+    CustomResourceDefinition,
+    "/apis/apiextensions.k8s.io/v1",
+    is_dumped=False,
+    is_namespaced=False,
+)
+make_decoders([*STRUCTS.values(), NativePodGroup, SCHEDULING_POLICIES.type, CustomResourceDefinition])
+
+
+def definition_of(kind: Kind[Any]) -> Kind[CustomResourceDefinition]:
+    """The one definition that makes a custom kind."""
+    return replace(_DEFINITIONS, field_selector=f"metadata.name={kind.full_name}")
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

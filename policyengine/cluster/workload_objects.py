@@ -1,8 +1,9 @@
-"""Namespaces, services, owners, budgets, groups, leases, ConfigMaps, SchedulingPolicies: only the fields that are
-read."""
+"""Namespaces, services, owners, budgets, groups, leases, ConfigMaps, SchedulingPolicies, definitions of kinds:
+only the fields that are read."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 import msgspec
@@ -112,6 +113,46 @@ class SchedulingPolicy(Wire, frozen=True):
     metadata: ObjectMeta
     spec: SchedulingPolicySpec = SchedulingPolicySpec()
     status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class DefinedVersion(Wire, frozen=True):
+    """A version of a kind of one's own."""
+
+    name: str = ""
+    served: bool = False
+
+
+class DefinitionSpec(Wire, frozen=True):
+    """The versions of a kind of one's own."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+
+
+class DefinitionCondition(Wire, frozen=True):
+    """`Established` and `True` once the kind is served."""
+
+    type: str = ""
+    status: str = ""
+
+
+class DefinitionStatus(Wire, frozen=True):
+    """What became of a definition."""
+
+    conditions: tuple[DefinitionCondition, ...] = ()
+
+
+class CustomResourceDefinition(Wire, frozen=True):
+    """The definition of a kind of one's own (`apiextensions.k8s.io/v1`)."""
+
+    metadata: ObjectMeta
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+    def serves(self, versions: Collection[str]) -> bool:
+        """Whether the server has taken it over, and it is to stay, in one of these versions."""
+        established = DefinitionCondition("Established", "True") in self.status.conditions
+        served = any(one.served and one.name in versions for one in self.spec.versions)
+        return established and served and self.metadata.deletion_timestamp is None
 
 
 class Lease(Wire, frozen=True):

@@ -8,9 +8,9 @@ What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
 2. A line that cannot be read ends the request; nothing of it is applied (`Store`).
 3. A kind that is optional and not served (404), in none of its versions, has no objects; the server is asked again
-   after a while. Where the version that is watched is served no more, a list finds another (`Client.served`). Where the
-   caller says so (`on_absent`), it is asked more seldom if it refuses the list (403): what is known stays, as nobody
-   said that it is gone.
+   once the kind is said to be served, or after a while (`Definition`). Where the version that is watched is served no
+   more, a list finds another (`Client.served`). Where the caller says so (`on_absent`), it is asked more seldom if it
+   refuses the list (403): what is known stays, as nobody said that it is gone.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
 6. A server that nobody reached is listed when it is back: it may have been restored from a copy, and have come further
@@ -33,6 +33,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page, TimedOut
 from policyengine.kube.http.rate_limit import LONGEST, Backoff
+from policyengine.kube.watching.definitions import Definition
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.store import Change, Malformed, Store, WentBack, number
 
@@ -46,11 +47,9 @@ REWIND_AFTER = 60.0
 UNREACHABLE_FOR = 1.5
 """Seconds of the longest delay before it is spread, where nobody listens: a server that is back is to be noticed soon,
 and one that is not there is not burdened."""
-ABSENT_FOR = 5.0
-"""Seconds after which a server that did not serve an optional kind is asked again: whoever applies its definition is
-not kept waiting, and such a question costs the server next to nothing."""
 REFUSED_FOR = 30.0
-"""The same of one that refused it: a right that is given is no matter of seconds."""
+"""Seconds after which a server that refused an optional kind is asked again: a right that is given is no matter of
+seconds."""
 
 
 class _Expired(Exception):
@@ -98,6 +97,7 @@ class Reflector(Generic[T]):
         self._scope = (namespace, label_selector)
         self._on_problem = on_problem
         self._on_absent = on_absent
+        self._definition = Definition(client, resource, clock, random)
         self._absent = 0
         """The HTTP status of the last list, where there was none for a reason that is no problem."""
         self._stall_after = stall_after
@@ -162,9 +162,24 @@ class Reflector(Generic[T]):
                     self._absent = error.status
                     self._note_listed(waiting)
                     if not self._waiting:
-                        await self._rest(ABSENT_FOR if error.status == HTTPStatus.NOT_FOUND else REFUSED_FOR)
+                        await self._rest_while_absent(error.status)
                 else:
                     await self._pause(error, "list")
+
+    async def _rest_while_absent(self, status: int) -> None:
+        """Wait until the kind is to be asked for again. After a silence that is as long as a broken watch may be, it
+        is in any case."""
+        if status != HTTPStatus.NOT_FOUND:
+            await self._rest(REFUSED_FOR)
+            return
+        coming = asyncio.ensure_future(self._definition.comes())
+        try:
+            await self._listens(self._stall_after, coming)
+            if coming.done():
+                coming.result()
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})
 
     def _is_absent(self, error: Exception) -> bool:
         """Whether the server does not serve the kind, and need not."""

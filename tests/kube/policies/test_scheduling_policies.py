@@ -16,7 +16,8 @@ from policyengine.kube.policies.compiling import MOST_FINDINGS
 from policyengine.kube.policies.params_file import PARAMS_FIELD, params_of
 from policyengine.kube.policies.reports import CORRECTION
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
-from policyengine.kube.watching.reflector import ABSENT_FOR, REFUSED_FOR
+from policyengine.kube.watching.definitions import ABSENT_FOR
+from policyengine.kube.watching.reflector import REFUSED_FOR
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects
 from tests.faults.objects import CRD, CRDS, MERGE, POLICIES
@@ -332,7 +333,7 @@ def test_a_definition_may_come_later_and_go_while_a_policy_of_it_serves(caplog: 
         await config_map(world, "pin", N1)
         assert (await annotated(world, "pin"))["state"] == "accepted", "without the definition all is as before"
         await world.call("POST", CRDS, CRD)
-        await policy(world, "other", N2.replace("pinned", "other"), seconds=ABSENT_FOR + 2)
+        await policy(world, "other", N2.replace("pinned", "other"), seconds=1)
         assert (await conditions(world, "other"))["Ready"] == ("True", "Serving")
         await world.call("DELETE", f"{CRDS}/{CRD['metadata']['name']}")
         await asyncio.sleep(5)
@@ -340,7 +341,7 @@ def test_a_definition_may_come_later_and_go_while_a_policy_of_it_serves(caplog: 
         await asyncio.sleep(ABSENT_FOR)
         assert (await world.where())["p"] == "", "its policies are gone, as if each had been deleted"
         await world.call("POST", CRDS, CRD)
-        await policy(world, "other", N2.replace("pinned", "other"), seconds=ABSENT_FOR + 2)
+        await policy(world, "other", N2.replace("pinned", "other"), seconds=1)
         assert (await world.where())["p"] == "n2"
         await change(world, "pin", N1 + "//\n")
         assert (await events(world, "pin"))[0][1] == "PolicyAccepted"
