@@ -25,17 +25,19 @@ GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 OWN_GROUPS = f"/apis/{NATIVE}/v1alpha2/namespaces/default/podgroups"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINED = [
+    yaml.safe_load((DEPLOY / "base" / f"{name}.yaml").read_text()) for name in ("podgroups", "schedulingpolicies")
+]
 GPU = "gpu.example.com"
 AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 async def begin(stage: Stage) -> None:
     """What all runs share: two kinds of PodGroup, classes, a node, and what the webhook trusts."""
-    crd = yaml.safe_load((DEPLOY / "base" / "podgroups.yaml").read_text())
-    ours = yaml.safe_load((DEPLOY / "base" / "schedulingpolicies.yaml").read_text())
-    for one in (crd, _native(crd), ours):
-        await stage.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
-    assert all([await _is_served(stage, path) for path in (GROUPS, OWN_GROUPS, POLICIES)])
+    await stage.call("POST", CRDS, _native(DEFINED[0]))
+    assert await _is_served(stage, OWN_GROUPS)
+    await define(stage)
     for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "example.com/disks")):
         item = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
         await stage.call("POST", STORAGE, item)
@@ -54,6 +56,24 @@ async def begin(stage: Stage) -> None:
     await stage.call("POST", CONFIGURATIONS, {"metadata": {"name": "policyengine"}, "webhooks": [hook]})
 
 
+async def define(stage: Stage) -> None:
+    """PodGroups and SchedulingPolicies are served from now on."""
+    for one in DEFINED:
+        await stage.call("POST", CRDS, one)
+    assert all([await _is_served(stage, path) for path in (GROUPS, POLICIES)])
+
+
+async def undefine(stage: Stage) -> None:
+    """They are served no more."""
+    for one in DEFINED:
+        await stage.call("DELETE", f"{CRDS}/{one['metadata']['name']}")
+    for path in (GROUPS, POLICIES):
+        for _ in range(100):
+            if not await _is_served(stage, path, tries=1):
+                break
+            await asyncio.sleep(0.1)
+
+
 def _native(crd: Any) -> Any:
     """Kubernetes' own PodGroup, for a server that does not know it: the real one does, by its feature gate."""
     made = json.loads(json.dumps(crd).replace("scheduling.x-k8s.io", NATIVE).replace("v1alpha1", "v1alpha2"))
@@ -63,8 +83,8 @@ def _native(crd: Any) -> Any:
     return made
 
 
-async def _is_served(stage: Stage, path: str) -> bool:
-    for _ in range(50):
+async def _is_served(stage: Stage, path: str, tries: int = 50) -> bool:
+    for _ in range(tries):
         with suppress(ApiError):
             await stage.call("GET", path)
             return True

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
+from policyengine.cluster.kinds import BY_KIND, SCHEDULING_POLICIES
 from policyengine.commands.policies import load_profiles
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
@@ -19,6 +20,7 @@ from policyengine.kube.leader import LeaderElector, LeadershipLost
 from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.stores import ConfigMapStore
+from policyengine.kube.watching.reflector import Reflector
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import RecordEvent
@@ -46,14 +48,18 @@ from tests.deploy.scene_objects import (
     PODS,
     POLICIES,
     cluster,
+    define,
     pod,
     pods,
     policy,
     scheduling_policy,
+    undefine,
     with_left_over,
 )
 from tests.deploy.stage import Stage, Wire
 
+GRACE = 1.5
+"""Seconds within which what is told at once is known; far from those after which it would be asked for."""
 Goal = Callable[[], Awaitable[bool]]
 Scene = Callable[[Stage, Wire, str], Any]
 """(stage, the account's way, the run's number) -> a context with its goals by name."""
@@ -181,6 +187,46 @@ async def _come(stage: Stage, scheduler: Scheduler, run: str) -> None:
     while True:
         scheduler.runner.record(again)
         await asyncio.sleep(0.5)
+
+
+@asynccontextmanager
+async def defining(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mapping[str, Goal]]:
+    """Kinds that are absent, and whose definitions are applied while they are followed."""
+    await undefine(stage)
+    followed = [
+        Reflector(Client(wire), kind, stage.clock, random.Random(1), namespace=namespace)
+        for kind, namespace in ((BY_KIND["PodGroup"], "default"), (SCHEDULING_POLICIES, "policyengine-policies"))
+    ]
+
+    async def follow(one: Reflector[Any]) -> None:
+        async for _ in one.batches():
+            pass
+
+    async def come() -> bool:
+        for one in followed:
+            await one.synced.wait()
+        await asyncio.sleep(GRACE)  # what asks every few seconds does so then
+        await define(stage)
+        group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": f"new{run}"}}
+        await stage.call("POST", GROUPS, group | {"spec": {"minMember": 1}})
+        await stage.call("POST", POLICIES, scheduling_policy(f"new{run}"))
+        await asyncio.sleep(GRACE)
+        return all(len(one.store) for one in followed)
+
+    work = [asyncio.create_task(follow(one)) for one in followed]
+    found = asyncio.create_task(come())
+
+    async def at_once() -> bool:
+        return found.done() and found.result()
+
+    try:
+        yield {"a kind that is defined later is found at once": at_once}
+    finally:
+        for task in work:
+            task.cancel()
+        await found
+        for path in (GROUPS, POLICIES):
+            await stage.call("DELETE", path, AT_ONCE)
 
 
 class Measures:

@@ -55,7 +55,7 @@ SCENES: dict[str, dict[tuple[str, str] | str, tuple[scenes.Scene, str]]] = {
         ("schedulingpolicies", "list"): (scenes.scheduling, "a SchedulingPolicy is accepted"),
         ("schedulingpolicies", "watch"): (scenes.scheduling, "a SchedulingPolicy that comes later is accepted"),
         ("schedulingpolicies/status", "patch"): (scenes.scheduling, "a SchedulingPolicy is accepted"),
-        ("customresourcedefinitions", "watch"): (scenes.defining, "a kind that comes later is found at once"),
+        ("customresourcedefinitions", "watch"): (scenes.defining, "a kind that is defined later is found at once"),
         ("leases", "create"): (scenes.scheduling, BOUND),
         ("leases", "get"): (scenes.scheduling, BOUND),
         ("leases", "update"): (scenes.scheduling, "the lease is renewed"),

@@ -32,9 +32,8 @@ def test_pods_of_a_pod_group_run_together_and_its_status_says_so(cluster: Path) 
         # The kind is not served yet: the scheduler runs all the same.
         kubectl.apply(pod("alone", scheduler_name=NAME))
         kubectl.until("pod/alone", "jsonpath={.status.phase}=Running")
-    kubectl("apply", "-f", CRD)
-    kubectl.until("crd/podgroups.scheduling.x-k8s.io", "condition=Established")
-    with scheduler(cluster, f"--policy={POLICY}"):
+        kubectl("apply", "-f", CRD)
+        kubectl.until("crd/podgroups.scheduling.x-k8s.io", "condition=Established")
         kubectl.apply(pod_group("crew", 2))
         kubectl.apply(pod("one", scheduler_name=NAME, **{GROUP: "crew"}))
         kubectl.until("pod/one", "condition=PodScheduled=false")

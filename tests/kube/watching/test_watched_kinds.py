@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from policyengine.cluster.kinds import BY_KIND, GROUP_LABEL
 from policyengine.cluster.pod_objects import Pod
@@ -14,13 +15,23 @@ from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import Message, PodObserved, ProfileRemoved, ProfileReplaced
+from policyengine.scheduler.messages import (
+    Message,
+    ObjectDeleted,
+    ObjectObserved,
+    PodObserved,
+    ProfileRemoved,
+    ProfileReplaced,
+)
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
+from tests.deploy.manifests import DEPLOY
 from tests.kube.virtual_time import VirtualClock, run
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POD_GROUPS = yaml.safe_load((DEPLOY / "base" / "podgroups.yaml").read_text())
 BARE = Profile("bare", "bare", "hash")
 ZONED = Profile("zoned", "zoned", "hash", filters=(build("VolumeZone"),))
 
@@ -45,6 +56,15 @@ class World:
     def seen(self) -> list[Pod]:
         """The pods that the core was told of."""
         return [one.pod for one in self._messages.waiting if isinstance(one, PodObserved)]
+
+    @property
+    def groups(self) -> list[type[Message]]:
+        """What the core was told of PodGroups."""
+        return [
+            type(one)
+            for one in self._messages.waiting
+            if isinstance(one, ObjectObserved | ObjectDeleted) and one.kind == "PodGroup"
+        ]
 
     @property
     def kinds(self) -> set[str]:
@@ -82,6 +102,27 @@ def test_nothing_is_followed_that_nobody_reads() -> None:
 def test_finished_pods_are_followed_where_a_policy_reads_them(read: str) -> None:
     profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {read}.size() == 0 }} }}')
     assert kinds_read(profile) == {"FinishedPod"}
+
+
+def test_pod_groups_are_known_the_moment_their_definition_is_applied_and_each_time_anew() -> None:
+    async def work() -> None:
+        world = World(compile_policy('policy "t" { base none filter "f" { require has(podGroup.name) } }'))
+        task = asyncio.ensure_future(world.following.run())
+        await world.following.wait_for_sync()
+        for name in ("first", "second"):
+            await asyncio.sleep(7.7)
+            await world.client.call("POST", CRDS, POD_GROUPS)
+            group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}}
+            await world.client.call("POST", BY_KIND["PodGroup"].path("default"), {**group, "spec": {"minMember": 2}})
+            await asyncio.sleep(0.5)
+            assert world.groups[-1] == ObjectObserved
+            await world.client.call("DELETE", f"{CRDS}/{POD_GROUPS['metadata']['name']}")
+            await asyncio.sleep(2.0)
+            assert world.groups[-1] == ObjectDeleted
+        assert len(world.groups) == 4
+        task.cancel()
+
+    run(work())
 
 
 def test_finished_pods_of_groups_are_followed_where_a_policy_reads_pod_groups() -> None:
