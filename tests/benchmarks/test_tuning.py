@@ -86,9 +86,12 @@ class TestBound:
 def test_what_was_found_is_told_beside_the_defaults_and_the_bound(traces: Path) -> None:
     pytest.importorskip("optuna")
     pytest.importorskip("scipy")
+    head, *kinds = NODES.splitlines()  # of four nodes of a kind one is left to the search
+    four = [f"{number}{kind}" for kind in kinds for number in range(4)]
+    (traces / "nodes.csv").write_text("\n".join([head, *four]))
     command = [str(traces), "--seeds", "2", "--trials", "12", "--jobs", "1"]
     told = json.loads(CliRunner().invoke(main, [*command, "-o", "json"], catch_exceptions=False).output)
-    assert told["gpus"] == 10
+    assert told["gpus"] == 40
     assert list(told["heldOut"]) == [*HELD_OUT, "all"]
     for shares in told["heldOut"].values():
         assert max(shares["MostAllocated"], shares["defaults"], shares["tuned"]) <= shares["bound"] + 1e-9
