@@ -324,7 +324,7 @@ class ExpressionWriter:
 
     def optional(self, type_: Type, where: Where, depth: int) -> str:
         inner, name = type_.args[0], self.new("v")
-        fields = [path for path, of in reachable("podGroup") if of == inner] if "cluster" in where.roots else []
+        fields = [path for path, of in reachable("podGroup") if of == inner] if "all" in where.roots else []
         if fields and self.chance.random() < 0.2:
             called = self.one('"g"', '"native"', self.text("string", where, depth))
             return f"podGroup({called}){self.chance.choice(fields).replace('@.', '.?')}"
