@@ -90,9 +90,9 @@ def extender(
 ) -> None:
     """Answer kube-scheduler's extender requests: POST /POLICY/filter, prioritize, preempt and bind.
 
-    Only the rules that the policies themselves write are asked; the in-tree plugins are kube-scheduler's. Also
-    /version, /healthz, /readyz and /metrics. $LOG_LEVEL is TRACE, DEBUG, INFO (the default), NOTICE, WARN, ERROR,
-    CRIT or ALERT.
+    The rules that the policies themselves write are asked, and plugins of Python packages that they use; the in-tree
+    plugins are kube-scheduler's. Also /version, /healthz, /readyz and /metrics. $LOG_LEVEL is TRACE, DEBUG, INFO (the
+    default), NOTICE, WARN, ERROR, CRIT or ALERT.
     """
     level = _level(os.environ)
     if history is not None and (history.count("/") != 1 or not (kubeconfig or watch)):

@@ -1,15 +1,22 @@
 """`policyengine convert` as a user meets it."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import ConfigMap, SchedulingPolicy
+from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import ConfigMapSource
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
+from policyengine.language.diagnostics import Source
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_files
 from tests.commands.process import policyengine
+from tests.docs.even_nodes import EVEN_NODES
 
 CONFIGURATION = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -38,6 +45,16 @@ def test_rules_become_an_extender(tmp_path: Path) -> None:
     assert ended.code == 0
     assert "# note: policy `p`: `gang` have no effect behind kube-scheduler" in ended.out
     assert "urlPrefix: https://e:1/p" in ended.out and "enableHTTPS: true" in ended.out and "weight: 2" in ended.out
+
+
+def test_a_plugin_of_a_package_is_asked_in_the_extender_and_not_named_to_kube_scheduler() -> None:
+    with_even = {**IN_TREE, EVEN_NODES.name: replace(EVEN_NODES, in_base=False)}
+    text = 'policy "p" { use EvenNodes weight 3 { allowed: [0] } score "s" weight 2 = 1 }'
+    policies = compile_files([Source("p", text)], None, with_even).policies
+    written = kube_scheduler_configuration(policies, with_even, "http://127.0.0.1:8888")
+    assert "EvenNodes" not in json.dumps(written["profiles"])
+    [extender] = written["extenders"]
+    assert extender["filterVerb"] == "filter" and extender["weight"] == 5
 
 
 def test_params_are_given_and_a_name_is_written_for_a_url(tmp_path: Path) -> None:

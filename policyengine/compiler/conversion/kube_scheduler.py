@@ -1,4 +1,5 @@
-"""A policy as `KubeSchedulerConfiguration` (v1): its base as plugins and their arguments, its rules as an extender.
+"""A policy as `KubeSchedulerConfiguration` (v1): its base as plugins and their arguments; its rules, and the plugins of
+Python packages that it uses, as an extender.
 
 The extender is `ignorable`: while it is away kube-scheduler goes on without it, so that neither has to start first,
 and the pod that runs it can be placed. Its weight is the sum of the scores' weights: kube-scheduler multiplies an
@@ -34,7 +35,7 @@ def kube_scheduler_configuration(
         if seconds != default:
             answer[field] = max(1, round(seconds))
     answer["profiles"] = [_profile(policy, registry, given or {}) for policy in policies]
-    extenders = [_extender(policy, url, given or {}) for policy in policies]
+    extenders = [_extender(policy, registry, url, given or {}) for policy in policies]
     return {**answer, **_given({"extenders": [one for one in extenders if len(one) > 1]})}
 
 
@@ -79,10 +80,12 @@ def _profile(policy: ir.Policy, registry: PluginRegistry, given: Mapping[str, ob
         score["disabled"].append({"name": "*"})
     for use in policy.uses:
         entry = registry[use.name]
-        weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
+        if not entry.in_base:
+            continue  # the extender answers for it
+        weight = _weight(use, registry, params)
         if use.arguments:
             arguments.append({"name": use.name, "args": _arguments(use)})
-        if policy.base == "none" or not entry.in_base:
+        if policy.base == "none":
             multi["enabled"].append({"name": use.name, "weight": weight} if weight else {"name": use.name})
         elif policy.base == "kubernetes" and weight and weight != entry.default_weight:
             multi["enabled"].append({"name": use.name, "weight": weight})
@@ -109,14 +112,20 @@ def _arguments(use: ir.PluginUse) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": f"{use.name}Args", **given}
 
 
-def _extender(policy: ir.Policy, url: str, given: Mapping[str, object]) -> dict[str, Any]:
+def _weight(use: ir.PluginUse, registry: PluginRegistry, params: Mapping[str, object]) -> int | None:
+    return registry[use.name].default_weight if use.weight is None else weight_of(use.weight, params)
+
+
+def _extender(policy: ir.Policy, registry: PluginRegistry, url: str, given: Mapping[str, object]) -> dict[str, Any]:
     params = param_values(policy.params, given)
     answer: dict[str, Any] = {"urlPrefix": f"{url.rstrip('/')}/{quote(policy.name, safe='')}"}
-    if policy.filters or policy.quotas:
+    packaged = [use for use in policy.uses if not registry[use.name].in_base]
+    if policy.filters or policy.quotas or any(registry[use.name].filters for use in packaged):
         answer |= {"filterVerb": "filter", "preemptVerb": "preempt"}
-    if policy.scores:
-        weight = sum(weight_of(score.weight, params) for score in policy.scores if score.weight is not None) or 1
-        answer |= {"prioritizeVerb": "prioritize", "weight": weight}
+    weights = [_weight(use, registry, params) or 0 for use in packaged if registry[use.name].scores]
+    if policy.scores or any(weights):
+        weights += [weight_of(score.weight, params) for score in policy.scores if score.weight is not None]
+        answer |= {"prioritizeVerb": "prioritize", "weight": sum(weights) or 1}
     if len(answer) > 1:
         answer |= {"nodeCacheCapable": True, "ignorable": True, "httpTimeout": "5s"}
         if url.startswith("https:"):

@@ -1,10 +1,11 @@
 """A policy's own rules, asked as an extender is asked: about the nodes that kube-scheduler left, and nothing else.
 
 Rules:
-1. Only what the policy itself wrote counts: its filter and score rules and quotas. Its base and what it `use`s are
-   kube-scheduler's business. Queue order, gangs, permits and preemption rules have no place in the protocol.
-2. Score = Σ weight · score / (10 · Σ weight), rounded half away from zero, over the score rules that have something to
-   say of the pod; every node gets 0 where none has.
+1. Only what kube-scheduler does not have counts: the policy's filter and score rules, its quotas, and the plugins of
+   Python packages that it `use`s. The plugins in tree are kube-scheduler's business. Queue order, gangs, permits and
+   preemption rules have no place in the protocol.
+2. Score = Σ weight · score / (10 · Σ weight), rounded half away from zero, over the scores that have something to say
+   of the pod; every node gets 0 where none has.
 3. `normalize` looks at the nodes of the request, as it looks at the feasible nodes in the scheduler itself.
 """
 
@@ -25,9 +26,10 @@ from policyengine.compiler.rules.score import RuleScore
 from policyengine.control_characters import escaped
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
-from policyengine.framework.plugin import Reads
+from policyengine.framework.plugin import FilterPlugin, Reads, ScorePlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code, Status
+from policyengine.plugins.registry import IN_TREE
 from policyengine.server.extender.wire import MAX_SCORE
 
 if TYPE_CHECKING:
@@ -82,12 +84,13 @@ class Ranked:
 
 
 def own_rules(profile: Profile) -> Profile:
-    """The profile with nothing but the policy's own filters, scores and quotas."""
+    """The profile with nothing but what kube-scheduler does not have: the policy's own filters, scores and quotas, and
+    plugins of packages."""
     return replace(
         profile,
         pre_enqueue=(),
-        filters=tuple(plugin for plugin in profile.filters if isinstance(plugin, RuleFilter)),
-        scores=tuple((plugin, weight) for plugin, weight in profile.scores if isinstance(plugin, RuleScore)),
+        filters=tuple(plugin for plugin in profile.filters if not _is_in_tree(plugin)),
+        scores=tuple((plugin, weight) for plugin, weight in profile.scores if not _is_in_tree(plugin)),
         post_filters=(),
         reserve=(),
         permit=(),
@@ -96,10 +99,15 @@ def own_rules(profile: Profile) -> Profile:
     )
 
 
+def _is_in_tree(plugin: FilterPlugin | ScorePlugin) -> bool:
+    """Whether kube-scheduler has it; a rule may have the name of a plugin."""
+    return not isinstance(plugin, RuleFilter | RuleScore) and plugin.name in IN_TREE
+
+
 def reads_pods(profile: Profile) -> list[str]:
     """The names of the rules that read what stands on the nodes: without a watch they cannot be answered."""
-    rules = [*profile.filters, *(plugin for plugin, _ in profile.scores)]
-    reading = [rule.name for rule in rules if isinstance(rule, RuleFilter | RuleScore) and rule.reads & Reads.PODS]
+    rules: list[FilterPlugin | ScorePlugin] = [*profile.filters, *(plugin for plugin, _ in profile.scores)]
+    reading = [rule.name for rule in rules if rule.reads & Reads.PODS]
     return list(dict.fromkeys((*reading, *(quota.name for quota in profile.quotas.rules))))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.kube.http.client import Client
-from policyengine.policy_compiler import compile_policy
+from policyengine.language.diagnostics import Source
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_files, compile_policy
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
-from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.rules import PolicyRules, own_rules
 from policyengine.server.extender.verbs import VERBS, Verbs
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create
 from tests.builders import make_node
+from tests.docs.even_nodes import EVEN_NODES
 from tests.kube.virtual_time import VirtualClock, run
-from tests.server.extender.recorded import Known, ask, verbs
+from tests.server.extender.recorded import At, Known, ask, verbs
 
 ROOM = """policy "room" {
   filter "spare" {
@@ -160,6 +164,28 @@ async def test_the_base_of_a_policy_is_kube_schedulers_business() -> None:
     full = node("a") | {"spec": {"unschedulable": True}}
     answering = verbs(Known([full]), 'policy "p" { base kubernetes }')
     assert (await ask(answering, "filter", asking("a")))["NodeNames"] == ["a"]
+
+
+async def test_a_plugin_that_kube_scheduler_does_not_have_is_asked_as_a_rule_is() -> None:
+    with_even = {**IN_TREE, EVEN_NODES.name: replace(EVEN_NODES, in_base=False)}
+    text = 'policy "p" { use EvenNodes weight 3 { allowed: [2, 4] } score "flat" weight 1 = 100 }'
+    [profile] = compile_files([Source("p", text)], None, with_even).profiles
+    answering = Verbs(
+        PolicyRules(profile), Known([node("n1"), node("n2"), node("n4")], [pod("x", on="n4")]), At(), None
+    )
+    found = await ask(answering, "filter", asking("n1", "n2", "n4"))
+    assert found["NodeNames"] == ["n2", "n4"]
+    assert found["FailedAndUnresolvableNodes"] == {"n1": "EvenNodes: the node's number is not allowed"}
+    scores = {one["Host"]: one["Score"] for one in await ask(answering, "prioritize", asking("n2", "n4"))}
+    assert scores == {"n2": 10, "n4": 10}  # 100 and 99, three times, and 100
+
+
+def test_plugins_of_the_base_are_kube_schedulers_by_their_names() -> None:
+    in_base = compile_policy('policy "p" { }')
+    names = {plugin.name for plugin in (*in_base.filters, *(plugin for plugin, _ in in_base.scores))}
+    assert names <= IN_TREE.keys()
+    own = own_rules(in_base)
+    assert own.filters == () and own.scores == ()
 
 
 async def test_names_alone_cannot_be_answered_without_a_watch() -> None:
