@@ -22,7 +22,6 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
-from policyengine.kube.config.process import NEW_OBJECTS
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,
@@ -33,6 +32,7 @@ from policyengine.scheduler.messages import (
     PodObserved,
 )
 from policyengine.scheduler.state import SchedulerState
+from policyengine.seldom_collected import collect_seldom
 
 EPOCH = 1_767_225_600.0
 """The virtual time at which a benchmark starts: 2026-01-01T00:00:00Z."""
@@ -157,7 +157,7 @@ def quiet_collector() -> Iterator[None]:
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
+    collect_seldom()
     try:
         yield
     finally:

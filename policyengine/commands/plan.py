@@ -27,6 +27,7 @@ from policyengine.commands.options import (
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import Told, progress
 from policyengine.control_characters import escaped
+from policyengine.seldom_collected import collect_seldom
 
 if TYPE_CHECKING:
     from policyengine.diagnosis.dump import DumpedObject
@@ -89,6 +90,7 @@ def plan(
         raise click.UsageError("give one of --cluster, --recording and --scenario")
     if fail_on is not None:
         _check(fail_on)
+    collect_seldom()
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
     if len(recordings) > 1:

@@ -28,6 +28,7 @@ from policyengine.commands.options import (
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
+from policyengine.seldom_collected import collect_seldom
 from policyengine.version import __version__
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def simulate(
         raise click.UsageError("give a SCENARIO, --cluster or --recording")
     if cluster is not None and recording is not None:
         raise click.UsageError("give one of --cluster and --recording")
+    collect_seldom()
     redaction = recorded_redaction(record_path, redact, redact_key)
     profiles = _given(paths, params)
     if seeds is not None:

@@ -37,7 +37,7 @@ class Diagnosis:
         self._names = names
         self._verdicts = verdicts
         self._narrowing = narrowing
-        self._first: NDArray[np.int16] | None = None
+        self._first: list[tuple[Verdict, Rows]] | None = None
         self.feasible = feasible
         """Rows that passed, ascending."""
         self.pre_filter = pre_filter
@@ -127,11 +127,11 @@ class Diagnosis:
         """The rows refused with `code`; what preemption may try is `rows_with(Code.UNSCHEDULABLE)`."""
         if self.pre_filter is not None:
             return np.arange(len(self._names) if self.pre_filter.code is code else 0)
-        found = [np.zeros(0, dtype=np.int64)]
+        found = np.zeros(len(self._names), dtype=np.bool_)
         for verdict, rows in self._first_refusals():
             has_code = np.array([False, *(refusal.code is code for refusal in verdict.refusals)])
-            found.append(rows[has_code[verdict.refused[rows]]])
-        return np.sort(np.concatenate(found))
+            found[rows] = has_code[verdict.refused[rows]]
+        return np.flatnonzero(found)
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -157,17 +157,18 @@ class Diagnosis:
         refused = "" if self.pre_filter is None else self.pre_filter.message
         return fit_error_message(len(self._names), self.counts(), refused, post_filter)
 
-    def _first_refusals(self) -> Iterator[tuple[Verdict, Rows]]:
+    def _first_refusals(self) -> list[tuple[Verdict, Rows]]:
         """(filter, the rows it was the first to refuse), none of them empty."""
         if self._first is None:
-            first = np.zeros(len(self._names), dtype=np.int16)
-            for number in range(len(self._verdicts), 0, -1):
-                first[self._verdicts[number - 1].refused != 0] = number
-            self._first = first
-        for number, verdict in enumerate(self._verdicts, start=1):
-            rows = np.flatnonzero(self._first == number)
-            if len(rows):
-                yield verdict, rows
+            self._first = []
+            left = np.ones(len(self._names), dtype=np.bool_)
+            for verdict in self._verdicts:
+                refused = verdict.refused != 0
+                rows = np.flatnonzero(refused & left)
+                if len(rows):
+                    self._first.append((verdict, rows))
+                    left &= ~refused
+        return self._first
 
     def _reasons(self, verdict: Verdict, rows: Rows) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """(index of the refusal, number of rows, its reasons) of the filter over `rows`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from policyengine import quantity
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.requests import account
+from policyengine.cluster.pod_shape import PodShape
 
 Amounts = dict[str, int]
 """Resource -> millicores for cpu, else whole units; `pods` counts pods."""
@@ -122,11 +122,11 @@ class Ledger:
 
     # --- pods -----------------------------------------------------------------------------------------
 
-    def created(self, pod: Pod, template: str, at: float, gang: str, minimum: int) -> PodRecord:
-        """A pod came."""
-        asks = {name: amount for name, amount in account(pod.spec, pod.status).requests.items() if amount}
+    def created(self, pod: Pod, shape: PodShape, template: str, at: float, gang: str, minimum: int) -> PodRecord:
+        """A pod came. `shape`: the pod's own."""
+        asks = {**dict(shape.amounts), "pods": 1}
         about = pod.metadata
-        record = PodRecord(about.key, about.uid, template, at, {**asks, "pods": 1}, gang, pod.spec.priority or 0)
+        record = PodRecord(about.key, about.uid, template, at, asks, gang, pod.spec.priority or 0)
         self.pods[record.uid] = record
         self.pending += 1
         if gang:

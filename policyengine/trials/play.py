@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.pod_shape import shape_of
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.pod_timeline import TimelineEntry
@@ -198,7 +199,8 @@ class Play:
         shown = decoded(Pod, pod.item, template.place)
         self.pods[shown.metadata.uid] = pod
         minimum = template.gang.minimum if template.gang else 0
-        self.ledger.created(shown, template.name, self.at, pod.gang, minimum)
+        shape = shape_of(shown.spec, shown.status)  # kept until the scheduler's view has it, which shares it then
+        self.ledger.created(shown, shape, template.name, self.at, pod.gang, minimum)
         self._watch(self.at, "pod", pod.item)
         self.trial.see(PodObserved(shown))
         node = shown.spec.node_name

@@ -14,6 +14,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from policyengine.seldom_collected import collect_seldom
+
 Task = TypeVar("Task", contravariant=True)
 Answer = TypeVar("Answer", covariant=True)
 RETRIES = 3
@@ -45,6 +47,7 @@ class Processes(Workers[Task, Answer]):
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """As `Workers` has it."""
         if self._pool is None:
+            collect_seldom()
             yield from map(self._work, tasks)
             return
         asked: list[Future[Any]] = [self._pool.submit(_answer, task) for task in tasks]
@@ -67,6 +70,7 @@ _work: list[Callable[[Any], Any]] = []
 
 
 def _take_work(work: Callable[[Any], Any]) -> None:
+    collect_seldom()
     _work[:] = [work]
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -84,6 +88,7 @@ def _answer(task: Any) -> Any:
 
 
 def _done(work: Callable[[Any], Any], task: Any) -> Any:
+    collect_seldom()
     return work(task)
 
 

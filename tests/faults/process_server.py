@@ -8,7 +8,6 @@ with the token `NAME-token`.
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import json
 import secrets
@@ -19,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from policyengine.clock import SystemClock
-from policyengine.kube.config.process import NEW_OBJECTS
+from policyengine.seldom_collected import collect_seldom
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
@@ -69,7 +68,7 @@ async def serve_for_ever(api: ApiServer, port: int) -> None:
 def main(port: int, journal: Path, names: list[str]) -> None:
     # The first custom resource loads it, which takes seconds beside `cyclonedx-bom`: longer than leases here last.
     importlib.import_module("jsonschema")
-    gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])  # a pod of 3,000 containers is 50,000 objects, all freed
+    collect_seldom()  # a pod of 3,000 containers is 50,000 objects, all freed
     # Nothing is called as in the life before: a server that went back makes other objects than it made then.
     tokens = {f"{name}-token": User(name, ADMIN.groups) for name in names}
     api = ApiServer(SystemClock(), secrets.randbits(64), tokens=tokens)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO, TypeVar
 
 from policyengine.control_characters import escaped
+from policyengine.seldom_collected import collect_seldom
 
 LEVELS = ("debug", "info", "warning", "error")
 FIELDS = ("pod", "node", "policy", "hash")
@@ -102,13 +103,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
-NEW_OBJECTS = 50_000
-"""Containers made and not freed, after which the young ones are looked through; Python's own figure is 700."""
-
-
 async def keep_quiet(synced: asyncio.Event) -> None:
     """Look seldom from now on, and leave out all there is once `synced` is set. It is the whole process that does."""
-    _, *older = gc.get_threshold()
-    gc.set_threshold(NEW_OBJECTS, *older)
+    collect_seldom()
     await synced.wait()
     gc.freeze()
