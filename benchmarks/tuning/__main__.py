@@ -1,6 +1,6 @@
 """`policies/gpu-packing.policy` tuned on five traces of a GPU cluster, and judged on four others.
 
-    python -m benchmarks.tuning FOLDER [--seeds 10] [--trials 32] [--jobs N | --ray local] [-o json]
+    python -m benchmarks.tuning FOLDER [--seeds 10] [--trials 16] [--jobs N | --ray local] [-o json]
 
 FOLDER has the traces "openb" of https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023, csv). What is told:
 the GPUs allocated at the end, per cent of all, under MostAllocated of kube-scheduler, the policy's defaults, and the
@@ -56,7 +56,7 @@ Json = dict[str, Any]
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--seeds", type=click.IntRange(2, 1_000), default=10, show_default=True, help="Of each trace held out.")
-@click.option("--trials", type=click.IntRange(1, 10_000), default=32, show_default=True, help="Candidates.")
+@click.option("--trials", type=click.IntRange(1, 10_000), default=16, show_default=True, help="Candidates.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes.")
 @click.option("--ray", "address", metavar="ADDRESS", help="Play on a Ray cluster; `local` starts one here.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)

@@ -104,8 +104,9 @@ class Ray(Workers[Task, Answer]):
         where = {"num_cpus": multiprocessing.cpu_count()} if address == "local" else {"address": address}
         try:
             self._ray.init(**where, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise WorkersUnusable(f"Ray at `{address}`: {str(error).splitlines()[0]}") from None
+        except Exception as error:  # Ray raises no kind of its own where a node does not come up
+            why = (str(error) or type(error).__name__).splitlines()[0]
+            raise WorkersUnusable(f"Ray at `{address}`: {why}") from None
         self._work = self._ray.put(work)
         self._done = self._ray.remote(max_retries=RETRIES)(_done)
 
