@@ -20,10 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_objects import Pod, PodStatus
+from policyengine.cluster.pod_objects import Pod, PodSpec, PodStatus
+from policyengine.cluster.pod_shape import interned_map
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
@@ -47,6 +49,8 @@ _Key = tuple[str, str]
 """A pod's namespace and name."""
 SUCCESSION: Final = 300.0
 _ENDED: Final = ("Succeeded", "Failed")
+_NO_STATUS: Final = PodStatus()
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -137,6 +141,8 @@ class _Reader:
         """Whether what is told is what was there before: the lists of a run are not in yet."""
         self._there: dict[_Key, PastPod] = {}
         self._latest: dict[_Key, Pod] = {}
+        """Of those that are there."""
+        self._specs: dict[bytes, PodSpec] = {}
         self._nodes: dict[str, Node] = {}
         self._unlisted_pods: set[_Key] = set()
         self._unlisted_nodes: set[str] = set()
@@ -198,11 +204,11 @@ class _Reader:
         if past is None:
             if self._lists and pod.status.phase in _ENDED:
                 return
-            past = PastPod(bare(pod, keeps_node=self._lists), now)
+            past = PastPod(self._shared(bare(pod, keeps_node=self._lists)), now)
             self.pods.append(past)
             self._there[key] = past
         elif not self._is_binding(key, pod) and (now_bare := bare(pod)) != bare(self._latest[key]):
-            past.edits.append((now, now_bare))
+            past.edits.append((now, self._shared(now_bare)))
         if pod.spec.node_name and past.bound is None:
             past.bound, past.node = now, pod.spec.node_name
         if pod.status.phase in _ENDED and past.finished is None:
@@ -212,6 +218,12 @@ class _Reader:
         )
         self._latest[key] = pod
 
+    def _shared(self, pod: Pod) -> Pod:
+        """With what other pods of its template have, too, kept once: a day has tens of thousands of them."""
+        spec = self._specs.setdefault(_encode(pod.spec), pod.spec)
+        labels, annotations = interned_map(pod.metadata.labels), interned_map(pod.metadata.annotations)
+        return replace(pod, metadata=replace(pod.metadata, labels=labels, annotations=annotations), spec=spec)
+
     def _is_binding(self, key: _Key, pod: Pod) -> bool:
         """What is written with the node is the run's."""
         return bool(pod.spec.node_name) != bool(self._latest[key].spec.node_name)
@@ -220,9 +232,10 @@ class _Reader:
         past = self._there.pop(key, None)
         if past is None:
             return
+        latest = self._latest.pop(key)
         past.deleted = now
         past.had_to_go = past.finished is None and (past.had_to_go or past.node in self.gone_nodes)
-        is_deleted = past.had_to_go or self._lists or self._latest[key].metadata.deletion_timestamp is not None
+        is_deleted = past.had_to_go or self._lists or latest.metadata.deletion_timestamp is not None
         if past.bound is not None and past.finished is None and not is_deleted:
             past.finished = now
 
@@ -231,7 +244,7 @@ def bare(pod: Pod, keeps_node: bool = False) -> Pod:
     """The pod without what a run decides."""
     spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
     metadata = replace(pod.metadata, resource_version="", generation=0, deletion_timestamp=None)
-    return replace(pod, metadata=metadata, spec=spec, status=PodStatus())
+    return replace(pod, metadata=metadata, spec=spec, status=_NO_STATUS)
 
 
 def _joined(reader: _Reader) -> list[PastPod]:
