@@ -115,14 +115,8 @@ def tune(
     from policyengine.tuning.session import NothingToChoose, Session
     from policyengine.tuning.workers import WorkersUnusable
 
-    if (scenario is None) == (not recordings):
-        raise click.UsageError("give --recording, once or more, or --scenario")
-    if held_out and not recordings:
-        raise click.UsageError("--held-out goes with --recording; of a scenario --held-out-seeds are held out")
     try:
         training, kept = _workloads(recordings, held_out, scenario, seeds, held_out_seeds)
-        if both := sorted({str(one) for one in training} & {str(one) for one in kept}):
-            raise click.UsageError(f"`{both[0]}` is trained on and held out; a gain there proves nothing")
         job = Job(_subject(policy, params), [*training, *kept], list(map(objective, objectives)), constraints)
         dimensions = chosen(job.subject.dimensions, vary, job.subject.policy.params)
         out = out or Path(f"tuned-{re.sub(r'[^A-Za-z0-9_-]', '_', job.subject.policy.name)}")
@@ -147,16 +141,23 @@ def tune(
 def _workloads(
     recordings: Sequence[Path], held_out: Sequence[Path], scenario: Path | None, seeds: int, held_out_seeds: int
 ) -> tuple[list[Workload], list[Workload]]:
+    """What is trained on, and what is held out."""
     from policyengine.tuning.workload import Workload
 
+    if (scenario is None) == (not recordings):
+        raise click.UsageError("give --recording, once or more, or --scenario")
+    if held_out and not recordings:
+        raise click.UsageError("--held-out goes with --recording; of a scenario --held-out-seeds are held out")
     if scenario is not None:
         every = [Workload(str(scenario), seed) for seed in range(1, seeds + held_out_seeds + 1)]
         return every[:seeds], every[seeds:]
-    every = [Workload(str(path)) for path in recordings]
-    if held_out:
-        return every, [Workload(str(path)) for path in held_out]
-    kept = len(every) // 3 or (len(every) > 1)
-    return every[: len(every) - kept], every[len(every) - kept :]
+    training, kept = ([Workload(str(path)) for path in paths] for paths in (recordings, held_out))
+    if not kept:
+        first = len(training) - (len(training) // 3 or (len(training) > 1))
+        training, kept = training[:first], training[first:]
+    if both := sorted({str(one) for one in training} & {str(one) for one in kept}):
+        raise click.UsageError(f"`{both[0]}` is trained on and held out; a gain there proves nothing")
+    return training, kept
 
 
 def _subject(paths: Sequence[Path], params: dict[str, str]) -> Subject:

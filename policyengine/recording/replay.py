@@ -208,7 +208,9 @@ class Replay:
     def _handle(self, message: Message) -> list[Action]:
         try:
             return self.state.handle(message, self.now)
-        except Exception as error:  # of a core that is told what cannot be
+        except Exception as error:
+            # A file that anybody may have written tells the core what no cluster would; that can fail at any line of
+            # it, of its plugins and of those of other packages, with anything.
             what = f"message {self.messages:,}, {type(message).__name__}, cannot be played"
             raise UnreadableEntry(f"{what}: {type(error).__name__}: {error}") from error
 

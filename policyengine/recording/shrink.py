@@ -162,7 +162,9 @@ class Told:
                 else:
                     actions = state.handle(line.message, line.now)
                     asked.append(encoder.asked(actions) if actions else b"")
-            except Exception as error:  # whatever a core does that is told what cannot be
+            except Exception as error:
+                # A core that is told only some of what happened may fail at any line, with anything: that is what
+                # is looked for.
                 return Shown(asked, state, _failure(error))
         return Shown(asked, state)
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -32,11 +32,13 @@ from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listeni
 from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
-from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.site import Site
 from policyengine.server.pages.source import LiveSource
 from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__
+
+if TYPE_CHECKING:
+    from policyengine.server.pages.playground.page import Playground  # loaded where it is served
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from policyengine import quantity
 from policyengine.clock import Clock
@@ -39,8 +40,10 @@ from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.observed_client import ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
-from policyengine.server.pages.playground.page import Playground
 from policyengine.server.tracing import PodTraces, exporting
+
+if TYPE_CHECKING:
+    from policyengine.server.pages.playground.page import Playground  # loaded where it is served
 
 logger = logging.getLogger(__name__)
 

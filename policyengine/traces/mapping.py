@@ -27,6 +27,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
 
+from policyengine import quantity
 from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.traces.writing import TraceError, TraceNode, TracePod
 
@@ -71,7 +72,7 @@ def nodes_of(mapping: Said, tables: Sequence[Path]) -> Iterator[TraceNode]:
     if "count" in said:
         row: Row = {}
         for number in range(said["count"]):
-            yield TraceNode(f"{said['name']}-{number}", _amounts(said["allocatable"], row, ""), {})
+            yield TraceNode(f"{said['name']}-{number}", _amounts(said["allocatable"], row, "nodes"), {})
         return
     for row, where in _rows(said, tables):
         labels = _texts(said.get("labels", {}), row, where)
@@ -164,7 +165,7 @@ def _amounts(said: Mapping[str, Said], row: Row, where: str) -> dict[str, str]:
     found = {}
     for name, one in said.items():
         if "value" in one:
-            found[name] = str(one["value"])
+            found[name] = _quantity(one["value"], f"{where}: {name}")
             continue
         number = _number(one, row, where)
         if number is not None and number < 0:
@@ -173,3 +174,13 @@ def _amounts(said: Mapping[str, Said], row: Row, where: str) -> dict[str, str]:
             unit = one.get("unit", "")
             found[name] = f"{number:.0f}{unit}" if number == int(number) else f"{number:.6f}{unit}"
     return found
+
+
+def _quantity(said: quantity.Scalar, where: str) -> str:
+    """As it is written. Raises `TraceError`."""
+    try:
+        if quantity.nanos(said) >= 0:
+            return str(said)
+    except quantity.QuantityError as error:
+        raise TraceError(f"{where}: {error}") from None
+    raise TraceError(f"{where} is less than nothing")

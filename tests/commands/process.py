@@ -38,6 +38,23 @@ def policyengine(
     return _started(arguments, cwd, env)
 
 
+@contextmanager
+def running(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs, in a process of its own; killed in the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "policyengine.commands.main", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
 def benchmarks(*arguments: str | Path) -> Ended:
     """Run `python -m benchmarks` to its end."""
     from benchmarks.__main__ import bench

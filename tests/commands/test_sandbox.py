@@ -2,8 +2,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.simulator.sandbox import SandboxError, kubeconfig, write_kubeconfig
-from tests.commands.process import ROOT, policyengine
+from tests.commands.process import policyengine, running
 
 
 def test_a_port_in_use_exits_with_2_and_says_what_to_do(tmp_path: Path) -> None:
@@ -83,15 +81,7 @@ def test_what_it_is_to_begin_with_is_told_where_it_is_no_cluster(tmp_path: Path)
 
 
 def test_a_sandbox_writes_a_kubeconfig_serves_its_nodes_and_ends_at_ctrl_c(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "policyengine.commands.main", "sandbox", "--nodes", "2"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with running("sandbox", "--nodes", "2", cwd=tmp_path) as child:
         assert child.stdout is not None
         assert any("Ctrl-C" in line for line in iter(child.stdout.readline, ""))
         config = tmp_path / "sandbox.kubeconfig"
@@ -107,8 +97,6 @@ def test_a_sandbox_writes_a_kubeconfig_serves_its_nodes_and_ends_at_ctrl_c(tmp_p
         _, err = child.communicate(timeout=30)
         assert child.returncode == 0
         assert "Traceback" not in err
-    finally:
-        child.kill()
 
 
 def test_the_demo_shows_who_ran_in_the_policys_order_and_who_waits() -> None:

@@ -1,17 +1,14 @@
 """`policyengine web`: what cannot be shown is said before anything is served, and Ctrl-C ends it."""
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.commands.process import ROOT, policyengine
+from tests.commands.process import policyengine, running
 from tests.recording.recordings import Recorded
 
 DUMP = """
@@ -59,15 +56,7 @@ def test_pages_are_served_until_ctrl_c(what: str, tmp_path: Path) -> None:
     one.play(0, 5, one.write)
     one.close()
     given = {"--cluster": "cluster.json", "--recording": "recording"}[what]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "policyengine.commands.main", "web", what, given, "--port", "0"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with running("web", what, given, "--port", "0", cwd=tmp_path) as child:
         assert child.stdout is not None
         found = re.search(r"look at (http://127\.0\.0\.1:\d+/)", child.stdout.readline())
         assert found is not None
@@ -78,6 +67,3 @@ def test_pages_are_served_until_ctrl_c(what: str, tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
         assert (child.returncode, err) == (0, "")
-    finally:
-        child.kill()
-        child.wait()

@@ -105,7 +105,8 @@ def kept(recorder: Recorder, name: str) -> str:
     path.write_bytes(whole)
     try:
         return f"{path}: {_cut_down(path)}"
-    except Exception as error:  # what fails is to be told of, and not this
+    except Exception as error:
+        # This runs while a test is failing, on what made it fail: whatever comes of it, the first failure is told.
         return f"{path}: whole, since it cannot be judged: {type(error).__name__}: {error}"
 
 
@@ -151,7 +152,7 @@ def _wrong(told: Told, lines: Sequence[Line], shown: Shown) -> list[str]:
     found = [one.rpartition(" (at ")[0] for one in auditor.objections]
     try:
         return found + _in_peace(tape, lines[-1].now, shown.state, serves)
-    except Exception as error:
+    except Exception as error:  # of the core under test, which is what is judged: any failure is a finding
         return [*found, f"left in peace it ends with {type(error).__name__}: {error}"]
 
 

@@ -155,6 +155,17 @@ def test_the_mapping_of_openb_is_one() -> None:
         (MAPPING.replace("name: {column: job}", "nam: {column: job}"), TABLE, "line "),
         (MAPPING.replace("2026-01-05T00:00:00Z", "monday"), TABLE, "`start` is `monday`"),
         ("[]", TABLE, "map.yaml`: "),
+        (
+            MAPPING.replace("cpu: {value: 16}", "cpu: {value: manym}"),
+            TABLE,
+            "nodes: cpu: `manym` is not a quantity; write a number such as 100m or 2Gi",
+        ),
+        (
+            MAPPING.replace("cpu: {column: cores}", "cpu: {value: 8GB}"),
+            TABLE,
+            "jobs.csv, line 2: cpu: `8GB` is not a quantity; write `8G`",
+        ),
+        (MAPPING.replace("cpu: {value: 16}", "cpu: {value: -16}"), TABLE, "nodes: cpu is less than nothing"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, mapping: str, table: str, message: str) -> None:

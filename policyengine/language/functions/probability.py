@@ -146,6 +146,7 @@ FUNCTIONS: tuple[Function, ...] = (
         bounds=UNIT,
         cost=Cost("draw", 30),
         mutants=[],
+        added=3,
     ),
     function(
         "betaCdf",

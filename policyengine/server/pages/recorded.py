@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -21,7 +22,7 @@ from policyengine.trials.scenario import ScenarioError
 from policyengine.trials.trial import TrialTooLong
 
 
-class _Played:
+class _Played(ABC):
     """Moments of something that is played: one after the other. The next goes on from the one before where it is
     later, and begins anew where it is not."""
 
@@ -42,8 +43,9 @@ class _Played:
             except (UnusableRecording, OSError, ScenarioError, TrialTooLong) as error:
                 raise NotShown(500, f"the recording cannot be played up to there: {error}") from None
 
+    @abstractmethod
     def _play(self, at: float) -> Moment:
-        raise NotImplementedError
+        """The moment, once everything up to `at` was played."""
 
 
 class RecordedSource(_Played):

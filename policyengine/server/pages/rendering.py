@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from policyengine.control_characters import escaped, escaped_lines
 
 LIVE: Final = "live_"
 """What the names of those blocks begin with that are sent again when they change."""
+BUILT: Final = "static/built/playground.js"
 _BINARY: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -30,6 +32,11 @@ def live_parts(template: str, context: Mapping[str, Any]) -> dict[str, str]:
     return {
         name.removeprefix(LIVE): "".join(block(shared)) for name, block in found.blocks.items() if name.startswith(LIVE)
     }
+
+
+def is_built() -> bool:
+    """Whether `make web` has made what browsers run."""
+    return files("policyengine.server.pages").joinpath(BUILT).is_file()
 
 
 @cache

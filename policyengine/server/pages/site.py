@@ -15,7 +15,7 @@ import logging
 import re
 from collections.abc import Callable, Collection
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -25,10 +25,11 @@ from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
 from policyengine.server.pages import compare, node, nodes, overview, pod, pods, policy, rendering
 from policyengine.server.pages.covering import Covered, Covering
-from policyengine.server.pages.playground import page as playing
-from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.source import Asked, Moment, NotShown, Source
 from policyengine.server.pages.viewers import STREAM, Parts, Viewers
+
+if TYPE_CHECKING:
+    from policyengine.server.pages.playground.page import Playground  # loaded where it is served
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ TABS: Final = (("", "Overview"), ("pods", "Pods"), ("nodes", "Nodes"), ("policie
 """What every page leads to."""
 OTHER: Final = "other"
 COMPARE: Final = "compare"
+PLAYGROUND: Final = "playground"
 
 
 class Site:
@@ -82,7 +84,7 @@ class Site:
         if other is not None:
             self._tabs.append((COMPARE, "Two policies"))
         if playground is not None:
-            self._tabs.append((playing.PATH, "Playground"))
+            self._tabs.append((PLAYGROUND, "Playground"))
         self._clock = clock
         self._covering = Covering()
         self._playground = playground
@@ -97,8 +99,8 @@ class Site:
         for path, (template, content) in PAGES.items():
             add(ROOT + path, self.guarded(self._page(template, content)))
         if (playground := self._playground) is not None:
-            add(ROOT + playing.PATH, self.guarded(self._play))
-            application.router.add_post(ROOT + playing.ASK, self.guarded(playground.ask))
+            add(ROOT + PLAYGROUND, self.guarded(self._play))
+            application.router.add_post(f"{ROOT}{PLAYGROUND}/ask", self.guarded(playground.ask))
         if OTHER in self._sources:
             add(ROOT + COMPARE, self.guarded(self._compare))
         add(f"{ROOT}{{rest:.*}}", self.guarded(_nowhere))
@@ -206,7 +208,7 @@ class Site:
             "kept": kept,
             "tab": path.partition("/")[0],
             "title": source.title,
-            "is_built": playing.is_built(),
+            "is_built": rendering.is_built(),
             "is_live": source.is_live,
             "span": source.span,
             "steps": _steps(source.span, at),

@@ -13,7 +13,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
@@ -31,9 +30,6 @@ from policyengine.server.pages.playground import starts, work
 if TYPE_CHECKING:
     from policyengine.server.language_server.documents import Toolchain  # of the extra `lsp`
 
-PATH: Final = "playground"
-ASK: Final = f"{PATH}/ask"
-BUILT: Final = "static/built/playground.js"
 SECONDS: Final = 2.0
 """CPU time of an answer."""
 PATIENCE: Final = 30.0
@@ -128,11 +124,6 @@ class Playground:
                 "said": _said(found["answer"]),
             }
         return found
-
-
-def is_built() -> bool:
-    """Whether `make web` has made what browsers run."""
-    return files("policyengine.server.pages").joinpath(BUILT).is_file()
 
 
 def _foreign(request: web.Request) -> str:

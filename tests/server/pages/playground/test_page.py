@@ -16,6 +16,7 @@ from policyengine.commands.installed_plugins import installed_registry
 from policyengine.commands.lsp import toolchain
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.listening import listening
+from policyengine.server.pages import rendering
 from policyengine.server.pages.playground import page
 from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.site import Site
@@ -56,7 +57,7 @@ async def test_the_page_has_the_words_of_the_grammar_and_what_to_begin_with() ->
 
 
 async def test_without_the_bundles_the_page_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "BUILT", "static/built/nothing.js")
+    monkeypatch.setattr(rendering, "BUILT", "static/built/nothing.js")
     async with site() as (session, _), session.get("/ui/playground") as answer:
         text = await answer.text()
         assert "run <code>make web</code>" in text and "static/built" not in text
