@@ -1,12 +1,21 @@
 """Where tables are printed: as wide as the terminal, in colours; elsewhere so wide that hardly a line is folded, and no
-line ends in blanks."""
+line ends in blanks. Names of reports come as they are, and are escaped here."""
 
 from __future__ import annotations
 
 import re
-from typing import IO, Final, cast
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Final, cast
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from policyengine.control_characters import escaped
+
+if TYPE_CHECKING:
+    from policyengine.plan.tables import Titled
+
 
 WIDE: Final = 400
 """Columns where the output is no terminal."""
@@ -34,3 +43,24 @@ def standard_output(width: int | None = WIDE) -> Console:
         console.width = width or console.width
         console.file = cast(IO[str], _Trimmed(console.file))
     return console
+
+
+REPORT: Final = 160
+"""The same of reports."""
+_COLOURS: Final = {"better": "green", "worse": "bold red"}
+
+
+def print_tables(head: Iterable[str], tables: Iterable[Titled], notes: Iterable[str] = ()) -> None:
+    """Print lines, tables, and notes after them; colours on a terminal only."""
+    console = standard_output(REPORT)
+    for line in head:
+        console.print(Text(escaped(line)), soft_wrap=True)
+    for title, headers, rows in tables:
+        console.print()
+        console.print(Text(title, "bold"))
+        table = Table(*headers, box=None, pad_edge=False, header_style="dim")
+        for row in rows:
+            table.add_row(*(Text(escaped(cell), _COLOURS.get(cell, "")) for cell in row))
+        console.print(table)
+    for note in notes:
+        console.print(Text(f"note: {escaped(note)}"), soft_wrap=True)

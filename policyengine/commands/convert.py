@@ -54,8 +54,8 @@ def convert(files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, pa
 
 def _policies(paths: Sequence[Path]) -> str:
     from policyengine.compiler.conversion.documents import wanted_profiles
-    from policyengine.compiler.conversion.policy_text import policy_text
     from policyengine.compiler.conversion.reading import ConversionError
+    from policyengine.compiler.conversion.wanted import policy_text
     from policyengine.plugins.registry import IN_TREE
 
     found = _documents(paths)
@@ -68,7 +68,7 @@ def _policies(paths: Sequence[Path]) -> str:
 def _run_configuration(paths: Sequence[Path]) -> str:
     import yaml
 
-    from policyengine.compiler.conversion.extenders import run_configuration
+    from policyengine.compiler.conversion.documents import run_configuration
     from policyengine.compiler.conversion.reading import ConversionError
     from policyengine.kube.config.configuration import read
 

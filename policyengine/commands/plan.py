@@ -124,8 +124,7 @@ def _swept(
 
 
 def _tell(found: Plan, output: str) -> None:
-    from policyengine.commands.reports.plan_page import page
-    from policyengine.commands.reports.plan_text import show, written
+    from policyengine.commands.reports.plan_report import page, show, written
 
     if output == "json":
         click.echo(json.dumps(found.json, indent=2))

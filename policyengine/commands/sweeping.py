@@ -27,8 +27,8 @@ SHARES: Final = ("utilisation", "allocated", "fragmentation", "imbalance", "spre
 
 def seeds(path: Path, given: Sequence[Profile] | None, first: int, count: int, jobs: int, output: str) -> bool:
     """Play a scenario with so many seeds, and tell; whether all that is expected came true with each."""
+    from policyengine.commands.console import print_tables
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.reports.tables import print_tables
     from policyengine.tuning.sweep import Seeds, distributions
 
     asked = range(first, first + count)
@@ -62,8 +62,8 @@ def recordings(
     output: str,
 ) -> bool:
     """Play recordings under both policies, and tell; whether `fail_on` is true of any."""
+    from policyengine.commands.console import print_tables
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.reports.tables import print_tables
     from policyengine.plan.serving import NotServed
     from policyengine.tuning.sweep import Recordings, changes
 

@@ -229,8 +229,7 @@ def _written(out: Path, subject: Subject, found: Found) -> list[str]:
     """Write the result; what is to be said of it."""
     import yaml
 
-    from policyengine.commands.reports.tune_page import page
-    from policyengine.commands.reports.tune_text import plain
+    from policyengine.commands.reports.tune_report import page, plain
     from policyengine.tuning.dimensions import WEIGHT
 
     values = found.best.values
@@ -273,7 +272,7 @@ def _notes(subject: Subject, patched: Sequence[Source]) -> list[str]:
 
 
 def _tell(found: Found, notes: Sequence[str], out: Path, output: str) -> None:
-    from policyengine.commands.reports.tune_text import plain, show
+    from policyengine.commands.reports.tune_report import plain, show
 
     if output == "json":
         click.echo(json.dumps({**plain(found), "notes": list(notes)}, indent=2))

@@ -25,10 +25,9 @@ from policyengine.plugins.node_state.node_ports import NodePorts
 from policyengine.plugins.node_state.node_unschedulable import NodeUnschedulable
 from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
-from policyengine.plugins.priority_sort import PrioritySort
 from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policyengine.plugins.resources.fit import NodeResourcesFit
-from policyengine.plugins.scheduling_gates import SchedulingGates
+from policyengine.plugins.scheduling_gates import PrioritySort, SchedulingGates
 from policyengine.plugins.topology.pod_topology_spread import PodTopologySpread
 from policyengine.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from policyengine.plugins.volumes.volume_binding import VolumeBinding

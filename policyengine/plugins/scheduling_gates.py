@@ -1,18 +1,30 @@
-"""SchedulingGates: a pod with gates in its spec stays out of the queue (KEP-3521)."""
+"""The queue's plugins: PrioritySort, which orders it, and SchedulingGates, which keeps pods out of it (KEP-3521)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.profile import by_priority
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.event_hints import is_own_update, on
 
 
+class PrioritySort:
+    """The queue order of the default profile, as a key: higher priority first, then who entered the queue first."""
+
+    name = "PrioritySort"
+
+    def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
+        """The smallest key goes first; of equal ones that which came first."""
+        return by_priority(pod, queued_at)
+
+
 class SchedulingGates:
-    """PreEnqueue alone."""
+    """A pod with gates in its spec stays out of the queue: PreEnqueue alone."""
 
     name = "SchedulingGates"
 

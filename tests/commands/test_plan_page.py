@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from policyengine.commands.main import cli
-from policyengine.commands.reports.plan_page import page
-from policyengine.commands.reports.plan_text import written
+from policyengine.commands.reports.plan_report import page, written
 from policyengine.plan.comparison import Plan, compared
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger

@@ -2,9 +2,8 @@
 
 | file | |
 |---|---|
-| `tables` | lines and tables on a terminal |
 | `html_page` | a page that loads nothing |
-| `plan_text`, `plan_page`, `plan_picture` | of `plan` |
-| `tune_text`, `tune_page` | of `tune` |
+| `plan_report`, `plan_picture` | of `plan` |
+| `tune_report` | of `tune` |
 | `simulate_table`, `simulate_picture` | of `simulate` |
 """

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import quantity
-from policyengine.commands.console import standard_output
-from policyengine.commands.reports.tables import WIDE
+from policyengine.commands.console import REPORT, standard_output
 from policyengine.control_characters import escaped
 from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
 from policyengine.trials.outcome import Outcome, resources, waits_of
@@ -27,7 +26,7 @@ WIDTH: Final = 60
 
 def show(outcome: Outcome, console: Console | None = None) -> None:
     """Print it; colours only on a terminal, as rich decides."""
-    console = console or standard_output(WIDE)
+    console = console or standard_output(REPORT)
     console.print(_headline(outcome), soft_wrap=True)
     pods = list(outcome.ledger.pods.values())
     for part in (_pods(pods) if len(pods) <= ROWS else _templates(pods, outcome.end), _nodes(outcome)):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.node_label import label_filter, label_score
+from policyengine.compiler.conversion.others import label_filter, label_score
 from policyengine.compiler.conversion.reading import checked, passed_over
 from policyengine.compiler.conversion.wanted import DEFAULT_SCHEDULER, WantedPlugin, WantedProfile
 

@@ -1,15 +1,16 @@
-"""Plugins that are not kube-scheduler's own: a shipped policy, rules, or a note of what takes their place."""
+"""Plugins that are not kube-scheduler's own: a shipped policy, rules, a quota, or a note of what takes their place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.node_label import node_label
 from policyengine.compiler.conversion.reading import ConversionError, checked, passed_over
 from policyengine.compiler.conversion.shipped import POD_GROUPS, SHIPPED, Members, members
 from policyengine.compiler.conversion.wanted import WantedProfile
+from policyengine.quantity import QuantityError, format_bytes, format_cpu, milli_value, value
 
 _OF_POD_GROUPS: Final = frozenset({"GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"})
 """What kube-scheduler 1.36 has by the feature gates GangScheduling and TopologyAwareWorkloadScheduling."""
@@ -82,3 +83,63 @@ def _checked(arguments: dict[str, Any], form: str, path: str, wanted: WantedProf
         return checked(arguments, form)
     except ConversionError as error:
         raise ConversionError(f"`{path}`: {error}") from None
+
+
+def label_filter(name: str, present: Iterable[str], absent: Iterable[str] = ()) -> str:
+    """A filter: every label that is present must be there, and none of the absent ones."""
+    tests = [f"require {_there(label)}" for label in present] + [f"require !({_there(label)})" for label in absent]
+    return f"filter {json.dumps(name)} {{ {' '.join(tests)} }}"
+
+
+def label_score(name: str, weight: int, present: Iterable[str], absent: Iterable[str] = ()) -> str:
+    """A score: 100 where all preferences are met, 0 where none is."""
+    points = [f"{_there(label)} ? 100 : 0" for label in present] + [f"{_there(label)} ? 0 : 100" for label in absent]
+    value = points[0] if len(points) == 1 else f"({' + '.join(f'({one})' for one in points)}) / {len(points)}"
+    return f"score {json.dumps(name)} weight {weight} = {value}"
+
+
+def _there(label: str) -> str:
+    return f"{json.dumps(label)} in node.labels"
+
+
+def node_label(arguments: Mapping[str, Any], filters: bool, weight: int | None) -> list[str]:
+    """What the plugin does, as members of a policy. `weight` None: it does not score."""
+    wanted = [arguments.get(key, []) for key in ("presentLabels", "absentLabels")]
+    preferred = [arguments.get(key, []) for key in ("presentLabelsPreference", "absentLabelsPreference")]
+    found = [label_filter("node-label", *wanted)] if filters and any(wanted) else []
+    return found + ([label_score("node-label", weight, *preferred)] if weight is not None and any(preferred) else [])
+
+
+_BYTES = {"memory": "memory", "ephemeral-storage": "storage"}
+
+
+def quota(given: object) -> tuple[str, list[str]]:
+    """An ElasticQuota of scheduler-plugins' CapacityScheduling (KEP-9) as a rule, "" where it would say nothing; and
+    notes for what it cannot say. `min` is what a namespace is owed, `max` what it may have, and in between it borrows
+    what is free. Raises `ConversionError`."""
+    root = checked(given, "elasticQuota")
+    name, namespace = root["metadata"]["name"], root["metadata"].get("namespace", "default")
+    spec, notes = root.get("spec", {}), []
+    fields = []
+    for key, written in (("min", "guarantee"), ("max", "limit")):
+        amounts = {resource: amount for resource, amount in spec.get(key, {}).items() if resource != "pods"}
+        if len(amounts) < len(spec.get(key, {})):
+            notes.append(
+                f"ElasticQuota `{namespace}/{name}` counts pods, which no quota does; `{key}.pods` was left out"
+            )
+        if amounts:
+            fields.append(f"{written}: {{{', '.join(_amount(one, amounts[one], f'spec.{key}') for one in amounts)}}}")
+    if not fields:
+        return "", [*notes, f"ElasticQuota `{namespace}/{name}` says nothing; it was left out"]
+    head = f"quota {json.dumps(f'{namespace}/{name}')} when pod.namespace == {json.dumps(namespace)}"
+    return f"{head} {{ {' '.join(fields)} borrow: true }}", notes
+
+
+def _amount(resource: str, amount: Any, path: str) -> str:
+    try:
+        if resource == "cpu":
+            return f"cpu: {format_cpu(max(0, milli_value(amount)))}"
+        exact = max(0, value(amount))
+    except QuantityError as error:
+        raise ConversionError(f"`{path}.{resource}`: {error}") from None
+    return f"{_BYTES[resource]}: {format_bytes(exact)}" if resource in _BYTES else f"{json.dumps(resource)}: {exact}"

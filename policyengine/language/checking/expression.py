@@ -10,17 +10,24 @@ from typing import Literal as OneOf
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.calls import check_call, resolve
-from policyengine.language.checking.check_codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
+from policyengine.language.checking.check_codes import (
+    NO_OVERLOAD,
+    NOT_IN_POLICIES,
+    UNKNOWN_FIELD,
+    UNKNOWN_NAME,
+    WRONG_TYPE,
+)
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select
-from policyengine.language.checking.foreign_words import NO_NULL
+from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select, shown_path
+from policyengine.language.checking.foreign_words import NO_NULL, key_text, split_key
 from policyengine.language.checking.literal_types import converted, empty, is_bare, is_flexible, is_number
 from policyengine.language.checking.macros import check_macro, is_macro
-from policyengine.language.checking.missing_quotes import check_keys, check_split_key
-from policyengine.language.checking.report import error_at, wrapped
+from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
+from policyengine.language.schema import ROOTS
+from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, ERROR, INT, Kind, Type, list_of, map_of
 
 _LEFT_OUT = {syntax.BytesLiteral: "bytes", syntax.UintLiteral: "uint"}
@@ -192,3 +199,32 @@ def _weight(expr: syntax.Expr) -> int:
     if not is_flexible(expr):
         return 3
     return 1 if is_bare(expr) else 2
+
+
+def check_split_key(context: Context, node: syntax.Binary) -> ir.Expr | None:
+    """Reports `node.labels.kubernetes.io/arch`; None for a division."""
+    found = split_key(node)
+    if found is None or not isinstance(node.right, syntax.Name) or not _is_unknown(context, node.right.name):
+        return None
+    operand, key, start = found
+    if is_error(context.check(operand)):
+        return error_at(node.span)
+    message = f'a key with `.` or `/` stands in quotes: `{shown_path(operand)}[?"{key}"].orValue(…)`'
+    fix = replacing(Span(start, node.span.end), f'[?"{key}"]')
+    return context.failed(UNKNOWN_FIELD, message, node.span, fix)
+
+
+def check_keys(context: Context, node: syntax.MapLiteral) -> ir.Expr | None:
+    """Reports a key such as `nvidia.com/gpu`; None where all are expressions."""
+    for entry in node.entries:
+        text = key_text(entry.key)
+        names = [one.name for one in syntax.expression_nodes.walk(entry.key) if isinstance(one, syntax.Name)]
+        if text is not None and names and _is_unknown(context, names[0]):
+            instead = f'"{text}"'
+            message = f"a key with `/` or `-` stands in quotes: `{instead}`"
+            return context.failed(UNKNOWN_NAME, message, entry.key.span, safely_replacing(entry.key.span, instead))
+    return None
+
+
+def _is_unknown(context: Context, name: str) -> bool:
+    return name not in ROOTS and name not in context.locals and name not in context.names.visible

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from policyengine.language.functions import (
     arithmetic,
     comparison,
-    demand,
-    groups,
     kubernetes,
+    lookups,
     moments,
     numeric,
     optionals,
@@ -25,8 +24,7 @@ from policyengine.language.functions.table import Function, Overload, Style
 _FAMILIES = (
     arithmetic,
     comparison,
-    demand,
-    groups,
+    lookups,
     type_conversions,
     kubernetes,
     moments,

@@ -13,8 +13,20 @@ The first that holds is written; Finished and Failed stay, whatever becomes of t
 scheduler-plugins v0.31). `scheduled` counts the pods with a node, finished ones too, `running`, `succeeded` and
 `failed` those in that phase. A group whose pods are all deleted keeps its last status.
 
-Of Kubernetes' own groups it is a condition (`pod_group_condition`). The patch names the version it was made for: where
-it is refused, or lost, the next change of the group has it made again.
+The patch names the version it was made for: where it is refused, or lost, the next change of the group has it made
+again.
+
+Of Kubernetes' own groups it is the condition PodGroupScheduled, in kube-scheduler's words (updatePodGroupCondition,
+schedule_one_podgroup.go, v1.36).
+
+| after an attempt | status | reason | message |
+|---|---|---|---|
+| as many pods as the group takes have a place, and may go there | True | Scheduled | |
+| pods of it were refused | False | Unschedulable | `pod group is unschedulable`, and what else is known |
+| plugins failed | False | SchedulerError | `failed to schedule other pod from a pod group: `, and the failure |
+
+Once it is True it stays so: pods that come later, or that go, do not take it back. Nothing is said of a group of whose
+pods none was tried. `lastTransitionTime` changes with the status alone.
 """
 
 from __future__ import annotations
@@ -24,14 +36,20 @@ from typing import Final, cast
 import msgspec
 
 from policyengine.cluster.kinds import GROUP_LABEL
+from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_groups import POD_GROUP, named_by
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.workload_objects import NativePodGroup, NativePodGroupStatus, PodGroup, PodGroupStatus
+from policyengine.cluster.workload_objects import (
+    Condition,
+    NativePodGroup,
+    NativePodGroupStatus,
+    PodGroup,
+    PodGroupStatus,
+)
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs import pod_group_condition
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""
@@ -101,7 +119,7 @@ def _patch(core: Core, kind: str, key: str) -> PatchObject | None:
         core.pod_groups.ended.pop(key, None)
         return None
     if isinstance(group, NativePodGroup):
-        status = pod_group_condition.status(core, group, written, pods)
+        status = _with_condition(core, group, written, pods)
     else:
         status = _status(group, pods, ended)
     if status == written:
@@ -136,3 +154,28 @@ def _status(group: PodGroup, pods: list[PodInfo], ended: list[str]) -> PodGroupS
     else:
         phase = "Scheduled" if bound >= least else "Scheduling"
     return PodGroupStatus(phase, bound, running, succeeded, failed)
+
+
+def _with_condition(
+    core: Core, group: NativePodGroup, known: NativePodGroupStatus, pods: list[PodInfo]
+) -> NativePodGroupStatus:
+    """The group's status as it should be; `known`: as it is, or was asked to be."""
+    before = next((one for one in known.conditions if one.type == group.SCHEDULED), Condition())
+    refusal = core.pod_groups.refused.get(group.metadata.key)
+    if before.status == "True":
+        return known
+    if sum(_has_place(core, pod) for pod in pods) >= group.minimum:
+        said = ("True", "Scheduled", "")
+    elif refusal is not None:
+        said = ("False", *refusal)
+    else:
+        return known
+    since = before.last_transition_time if before.status == said[0] else format_time(core.now)
+    condition = Condition(group.SCHEDULED, *said, since, group.metadata.generation)
+    others = tuple(one for one in known.conditions if one.type != group.SCHEDULED)
+    return NativePodGroupStatus((*others, condition))
+
+
+def _has_place(core: Core, pod: PodInfo) -> bool:
+    waiting = core.waiting_pods.get(pod.uid)
+    return pod.state is not PodState.PENDING and (waiting is None or waiting.is_permitted)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.evaluator import Evaluator
@@ -14,10 +15,11 @@ from policyengine.framework.quota import NO_QUOTAS
 from policyengine.framework.scoring import Choice
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import parse_file
+from policyengine.language.parsing import grammar
+from policyengine.language.parsing.tokens import tokens_of
 from policyengine.language.syntax.member_nodes import Block, Rule
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server import policy_pages
-from policyengine.server.pages.highlight import highlighted
 from policyengine.server.pages.overview import age
 from policyengine.server.pages.rendering import seconds
 from policyengine.server.pages.source import Asked, Moment, NotShown
@@ -182,3 +184,48 @@ def _rules(source: Source) -> Iterator[tuple[int, str]]:
         for member in block.members:
             if isinstance(member, Rule):
                 yield source.line_column(member.span.start)[0], member.name.text
+
+
+_CLASSES = {
+    "COMMENT": "comment",
+    **dict.fromkeys(("STRING", "BYTES"), "string"),
+    **dict.fromkeys(("INT", "UINT", "FLOAT", "QUANTITY", "DURATION"), "number"),
+}
+
+
+class Piece(NamedTuple):
+    """Part of a line. `kind`: keyword, string, number, comment, or empty."""
+
+    kind: str
+    text: str
+
+
+def highlighted(source: Source) -> list[list[Piece]]:
+    """The lines of a text. What the tokens do not cover is plain."""
+    cut = tokens_of(source)
+    lines: list[list[Piece]] = [[]]
+    at = 0
+    for token in sorted([*cut.tokens, *cut.comments], key=lambda one: one.start):
+        if token.start >= at:
+            _put(lines, "", source.text[at : token.start])
+            _put(lines, _kind(token.kind), source.text[token.start : token.end])
+            at = token.end
+    _put(lines, "", source.text[at:])
+    return lines
+
+
+def _put(lines: list[list[Piece]], kind: str, text: str) -> None:
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            lines.append([])
+        if line:
+            lines[-1].append(Piece(kind, line))
+
+
+def _kind(terminal: str) -> str:
+    return _CLASSES.get(terminal, "keyword" if terminal in _words() else "")
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(grammar.word_terminals().values())

@@ -7,9 +7,8 @@ import pytest
 
 from policyengine.compiler.conversion.documents import documents
 from policyengine.compiler.conversion.legacy_policy import read_policy
-from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.compiler.conversion.reading import ConversionError
-from policyengine.compiler.conversion.wanted import WantedProfile
+from policyengine.compiler.conversion.wanted import WantedProfile, policy_text
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy
 

@@ -6,9 +6,8 @@ import pytest
 
 from policyengine.compiler.conversion.configuration import read_configuration
 from policyengine.compiler.conversion.documents import documents, wanted_profiles
-from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.compiler.conversion.reading import ConversionError
-from policyengine.compiler.conversion.wanted import WantedProfile
+from policyengine.compiler.conversion.wanted import WantedProfile, policy_text
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy
 

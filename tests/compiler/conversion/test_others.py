@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from policyengine.compiler.conversion.documents import documents, wanted_profiles
-from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.compiler.conversion.reading import ConversionError
 from policyengine.compiler.conversion.shipped import SHIPPED, members
+from policyengine.compiler.conversion.wanted import policy_text
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_text
 

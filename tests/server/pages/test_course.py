@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.plugins.registry import IN_TREE, default_profile
-from policyengine.server.pages.course import STRETCHES, charts
-from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
+from policyengine.server.pages.recorded import STRETCHES, RecordedSource, ReplannedSource, charts
 from tests.recording.recordings import Recorded
 from tests.server.pages.scenes import pages
 

@@ -1,16 +1,20 @@
-"""A plan as one HTML page."""
+"""A plan on a terminal, as Markdown for a review, and as one HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Final
 
+from policyengine.commands.console import print_tables
 from policyengine.commands.reports.html_page import document, table, text_of
 from policyengine.commands.reports.plan_picture import pictures
+from policyengine.control_characters import escaped
 from policyengine.plan.tables import head, tables
 
 if TYPE_CHECKING:
     from policyengine.plan.comparison import Plan
+
 
 ROWS: Final = 100
 """Pods of one kind that are shown; behind a click where they are more than a few."""
@@ -47,3 +51,22 @@ def _tiles(figures: Sequence[Sequence[str]]) -> Iterator[str]:
             told = text_of(new) if old == new else f"{text_of(old)} → {text_of(new)}"
             yield f'<div class="tile"><span>{text_of(name)}</span><b class="{verdict}">{told}</b>{verdict}</div>'
     yield "</div>"
+
+
+def show(plan: Plan) -> None:
+    """Print it."""
+    print_tables(head(plan), tables(plan))
+
+
+def written(plan: Plan) -> str:
+    """The same as Markdown."""
+    lines = ["### policyengine plan", "", *(f"{_markdown(line)}  " for line in head(plan))]
+    for title, headers, rows in tables(plan):
+        lines += ["", f"**{title}**", "", f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
+        lines += [f"| {' | '.join(map(_markdown, row))} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _markdown(text: str) -> str:
+    """A name makes no column, link, picture, element or comment of its own."""
+    return escape(escaped(text), quote=False).replace("|", "&#124;").replace("[", "&#91;")
