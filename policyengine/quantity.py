@@ -46,6 +46,11 @@ def value(text: Scalar) -> int:
     return _rounded(nanos(text), _NANO)
 
 
+def amount(resource: str, text: Scalar) -> int:
+    """Millicores of `cpu`, whole units of any other resource. Raises `QuantityError`."""
+    return milli_value(text) if resource == "cpu" else value(text)
+
+
 def nanos(text: Scalar) -> int:
     """Billionths, exact: the finest grain a quantity has. Raises `QuantityError`."""
     if type(text) is str:

@@ -57,7 +57,7 @@ def counted(name: str) -> bool:
 
 
 def _amount(name: str, text: str | int | float) -> int:
-    amount = quantity.milli_value(text) if name == CPU else quantity.value(text)
+    amount = quantity.amount(name, text)
     if amount < 0:
         raise QuantityError(f"`{text}` is negative")
     return min(amount, LIMIT)

@@ -161,3 +161,8 @@ def parse_time(text: str | None) -> float | None:
 def format_time(seconds: float) -> str:
     """Seconds since the epoch as metav1.Time: RFC 3339 in UTC, whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_moment(seconds: float) -> str:
+    """The same to the millisecond, for people and for what they read in order."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

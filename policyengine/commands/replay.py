@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.cluster.objects import format_moment
 from policyengine.commands.options import (
     Moment,
     UnusableInput,
@@ -157,7 +157,7 @@ def _tell(played: Replay, output: str) -> None:
             "messages": played.messages,
             "digest": played.digest,
             "exact": played.exact,
-            "ended": _time(played.now),
+            "ended": format_moment(played.now),
             "notes": played.notes,
             "difference": None if difference is None else list(_lines(played, difference)),
         }
@@ -167,16 +167,16 @@ def _tell(played: Replay, output: str) -> None:
         click.echo("\n".join(_lines(played, difference)))
         return
     what = "played again, every action the same" if played.exact else "played; nothing to compare with"
-    click.echo(f"{played.messages:,} messages to {_time(played.now)}: {what}; digest {played.digest}")
+    click.echo(f"{played.messages:,} messages to {format_moment(played.now)}: {what}; digest {played.digest}")
 
 
 def _lines(played: Replay, difference: Difference) -> Iterator[str]:
     """The difference as lines."""
     step = difference.step
     if step is None:
-        yield escaped(f"differs after message {played.messages:,} at {_time(played.now)}: {difference.note}")
+        yield escaped(f"differs after message {played.messages:,} at {format_moment(played.now)}: {difference.note}")
         return
-    yield f"differs at message {step.number:,}, {type(step.message).__name__}, at {_time(step.now)}"
+    yield f"differs at message {step.number:,}, {type(step.message).__name__}, at {format_moment(step.now)}"
     mine = [(type(one).__name__, _fields(one)) for one in step.actions]
     for word, actions, others in (("recorded", difference.recorded, mine), ("now", mine, difference.recorded)):
         only = [one for one in actions if one not in others]
@@ -188,7 +188,7 @@ def _lines(played: Replay, difference: Difference) -> Iterator[str]:
         lines = played.state.timeline(uid)[-SHOWN:]
         if lines:
             yield f"what happened to the pod {uid}, now:"
-            yield from (f"  {_time(line.at)}  {escaped(str(line))}" for line in lines)
+            yield from (f"  {format_moment(line.at)}  {escaped(str(line))}" for line in lines)
 
 
 def _fields(action: Any) -> dict[str, Any]:
@@ -204,7 +204,3 @@ def _action(name: str, fields: dict[str, Any]) -> str:
         return f"bind {pod} to {fields['node']} by policy {fields['policy_hash'][:12]}"
     rest = {key: value for key, value in fields.items() if key not in ("uid", "namespace", "name") and value}
     return f"{name} {pod}: {json.dumps(rest, default=str)}"
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -69,8 +69,7 @@ def _largest_reduced(spec: PodSpec, resource: str, excess: int) -> PodSpec | Non
 
 def _read(quantities: Mapping[str, str | int | float], resource: str) -> int:
     try:
-        text = str(quantities.get(resource, "0"))
-        return quantity.milli_value(text) if resource == CPU else quantity.value(text)
+        return quantity.amount(resource, quantities.get(resource, "0"))
     except quantity.QuantityError:
         return 0
 

@@ -19,10 +19,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from policyengine.cluster.kinds import PODS
+from policyengine.cluster.objects import format_moment
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.diagnosis.forecast import listed, waits
@@ -54,7 +54,7 @@ def why_here(state: SchedulerState, pod: PodInfo) -> dict[str, Any] | None:
         return _recorded(kept)
     said = NOT_KEPT
     if kept is not None:
-        said = f"since somebody else put it here (this scheduler chose {kept.choice.node} at {_time(kept.at)})"
+        said = f"since somebody else put it here (this scheduler chose {kept.choice.node} at {format_moment(kept.at)})"
     return _worked_out(state, pod, said)
 
 
@@ -88,7 +88,7 @@ def _recorded(kept: Placement) -> dict[str, Any]:
     return {
         "basis": "record",
         "note": "",
-        "at": _time(kept.at),
+        "at": format_moment(kept.at),
         "waited": round(kept.at - kept.queued_at, 3),
         "attempt": kept.attempt,
         "policy": {"name": kept.policy, "hash": kept.policy_hash},
@@ -145,7 +145,3 @@ def _weighed(choice: Choice, tiers: frozenset[str]) -> dict[str, Any]:
         "weights": dict(choice.shares),
         **(found if found["tiers"] else {}),
     }
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -18,7 +18,7 @@ from policyengine.language import ir
 from policyengine.language.functions.comparison import is_key
 from policyengine.language.functions.table import Implementation
 from policyengine.language.implementations import implementation
-from policyengine.language.types import DYN, Kind, Type
+from policyengine.language.types import DYN, Kind, Type, content_of
 from policyengine.language.values import (
     NONE,
     EvaluationError,
@@ -112,7 +112,7 @@ def _local(expr: ir.Local, names: Names) -> Closure:
 
 
 def _select(expr: ir.Select, names: Names) -> Closure:
-    operand, name, thing = names.closure(expr.operand), expr.name, _content(expr.operand.type)
+    operand, name, thing = names.closure(expr.operand), expr.name, content_of(expr.operand.type)
     find = _finder(thing, name, names)
     is_optional = expr.optional or (thing.kind is Kind.OBJECT and expr.type.kind is Kind.OPTIONAL)
     is_typed = expr.type != DYN
@@ -121,7 +121,7 @@ def _select(expr: ir.Select, names: Names) -> Closure:
 
 def _has(expr: ir.Has, names: Names) -> Closure:
     operand, name = names.closure(expr.operand), expr.name
-    find = _finder(_content(expr.operand.type), name, names)
+    find = _finder(content_of(expr.operand.type), name, names)
     return lambda evaluation: _looked_up(operand(evaluation), name, find, True, False).present
 
 
@@ -135,7 +135,7 @@ def _finder(thing: Type, name: str, names: Names) -> Find:
 
 def _index(expr: ir.Index, names: Names) -> Closure:
     operand, key = names.closure(expr.operand), names.closure(expr.key)
-    find = names.entry if _content(expr.operand.type).kind is Kind.OBJECT else found_in
+    find = names.entry if content_of(expr.operand.type).kind is Kind.OBJECT else found_in
     is_optional, is_typed = expr.optional, expr.type != DYN
     return lambda evaluation: _looked_up(operand(evaluation), key(evaluation), find, is_optional, is_typed)
 
@@ -175,10 +175,6 @@ def found_in(container: Any, key: Any) -> Any:
             raise EvaluationError("the index of a list is an int")
         return container[int(key)] if 0 <= key < len(container) else ABSENT
     raise EvaluationError(f"{_name(container)} has no fields")
-
-
-def _content(type_: Type) -> Type:
-    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
 
 
 def _name(value: object) -> str:

@@ -100,6 +100,11 @@ def optional_of(content: Type) -> Type:
     return Type(Kind.OPTIONAL, (content,))
 
 
+def content_of(type_: Type) -> Type:
+    """What an optional holds; any other type itself."""
+    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
+
+
 def holds_object(type_: Type) -> bool:
     """Whether a value of the type is a thing with fields, or holds one."""
     return type_.kind is Kind.OBJECT or any(map(holds_object, type_.args))

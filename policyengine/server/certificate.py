@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 
 from policyengine import regular_file
+from policyengine.cluster.objects import format_time
 from policyengine.kube.config.credentials import LARGEST_PEM, load_certificate
 from policyengine.kube.config.kubeconfig import Pem
 
@@ -101,7 +101,7 @@ class CertificateFiles(ServingCertificate):
                 told = ""
             except CertificateUnusable as error:
                 if str(error) != told:
-                    logger.error("%s; the certificate before it is shown until %s", error, day(self.expires))
+                    logger.error("%s; the certificate before it is shown until %s", error, format_time(self.expires))
                 told = str(error)
 
     def look(self) -> None:
@@ -114,7 +114,9 @@ class CertificateFiles(ServingCertificate):
         except (OSError, ValueError) as error:
             raise self._unusable(error) from None
         self._seen = found
-        logger.info("certificate `%s` was read anew; it is valid until %s", self._certificate, day(self.expires))
+        logger.info(
+            "certificate `%s` was read anew; it is valid until %s", self._certificate, format_time(self.expires)
+        )
 
     def _files(self) -> tuple[Pem, Pem | None]:
         return Pem(str(self._certificate)), None if self._key is None else Pem(str(self._key))
@@ -133,11 +135,6 @@ class CertificateFiles(ServingCertificate):
 def expiry(certificate: bytes) -> float:
     """When the first certificate of a PEM file runs out, in seconds since the epoch. Raises `ValueError`."""
     return x509.load_pem_x509_certificates(certificate)[0].not_valid_after_utc.timestamp()
-
-
-def day(seconds: float) -> str:
-    """A time as people read it: `2026-11-23T04:30:00Z`."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _context() -> ssl.SSLContext:

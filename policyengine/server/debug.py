@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
 from policyengine.cluster.kinds import NODES, PODS, Kind
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import ObjectError, decode, format_moment
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.why_here import why_here
@@ -171,8 +170,11 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
 
 
 def _line(line: TimelineEntry) -> dict[str, Any]:
-    at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"at": at, "what": line.what, **{key: _plain(value) for key, value in line.details.items()}}
+    return {
+        "at": format_moment(line.at),
+        "what": line.what,
+        **{key: _plain(value) for key, value in line.details.items()},
+    }
 
 
 def _plain(value: object) -> object:

@@ -27,9 +27,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from policyengine.clock import Clock
+from policyengine.cluster.objects import format_time
 from policyengine.kube.config.kubeconfig import Pem
 from policyengine.kube.http.client import STRATEGIC_MERGE_PATCH, ApiError, Client, ConnectionFailed, object_of
-from policyengine.server.certificate import CertificateUnusable, ServingCertificate, day
+from policyengine.server.certificate import CertificateUnusable, ServingCertificate
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ class ManagedCertificate(ServingCertificate):
                 logger.error("the new certificate cannot be shown, the one before it goes on: %s", error)
                 continue
             self._shown, self._believed = issued, believed
-            logger.info("the certificate is a new one, valid until %s", day(self.expires))
+            logger.info("the certificate is a new one, valid until %s", format_time(self.expires))
 
 
 class SelfSigned(ServingCertificate):

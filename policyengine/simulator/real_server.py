@@ -12,13 +12,13 @@ import os
 import secrets
 import shutil
 import socket
-import ssl
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from policyengine.kube.config.credentials import trusting
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
@@ -228,20 +228,13 @@ async def _wait_ready(url: str, token: str, daemon: Daemon) -> None:
 
 
 def connect(url: str, token: str) -> AiohttpTransport:
-    """A way to a server for the owner of a token, or for nobody; its certificate is taken as it is."""
+    """A way to a server for the owner of a token, or for nobody; its certificate, which it made itself, is taken as it
+    is: it is our child, on loopback."""
 
     async def authorize(fresh: bool) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
-    return AiohttpTransport(url, ssl_context=unverified() if url.startswith("https") else None, authorize=authorize)
-
-
-def unverified() -> ssl.SSLContext:
-    """The server makes its own certificate; it is our child, on loopback."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    return AiohttpTransport(url, ssl_context=trusting() if url.startswith("https") else None, authorize=authorize)
 
 
 def _free_ports(count: int) -> list[int]:

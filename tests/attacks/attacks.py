@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from policyengine.clock import SystemClock
+from policyengine.kube.config.credentials import trusting
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.controllers.cluster import MERGE, Caller, Refused
-from policyengine.simulator.real_server import connect, unverified
+from policyengine.simulator.real_server import connect
 from tests.faults.objects import MAPS, NODES, PODS, pod
 from tests.faults.process_cluster import SERVES
 from tests.faults.test_real_processes import BURNS, MANY_TESTS
@@ -35,7 +36,7 @@ MIB = 1 << 20
 PODS_BYTES = 200_000
 """A second. A core of the API server, which has cores of its own in a cluster, is through with some 500,000."""
 CONTROLS = "\x1b[2J\r\nE1123 forged\u202e\x00\x07"
-UNVERIFIED = unverified()
+UNVERIFIED = trusting()
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

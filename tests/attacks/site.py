@@ -17,14 +17,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from policyengine.clock import SystemClock
+from policyengine.kube.config.credentials import trusting
 from policyengine.simulator.controllers.cluster import Caller
-from policyengine.simulator.real_server import connect, unverified
+from policyengine.simulator.real_server import connect
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.objects import NODES, node
 from tests.faults.process_cluster import ADMIN, PATIENT, POLICY, REPLICAS, ROOT, server
 from tests.simulator.api_server.keys import Keys
 
-_UNVERIFIED = unverified()
+_UNVERIFIED = trusting()
 COUNT = 20
 """Nodes."""
 EXTENDER_POLICY = 'policy "calm" { base none filter "any" { require node.name != "" } score "same" weight 1 = 50 }'

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import EvaluationError, Optional
 
 Array = NDArray[Any]
@@ -207,11 +207,6 @@ def dtype_of(kind: Kind) -> type[np.generic]:
     if kind is Kind.DOUBLE:
         return np.float64
     return np.int32 if kind in ENCODED else np.int64
-
-
-def content_of(type_: Type) -> Type:
-    """The type of the values held: an optional's content, else the type itself."""
-    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
 
 
 def single(value: Any, type_: Type) -> Column:

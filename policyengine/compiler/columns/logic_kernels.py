@@ -20,12 +20,11 @@ from policyengine.compiler.columns.column import (
     Faults,
     Mask,
     compact,
-    content_of,
     first_fault,
     recoded,
 )
 from policyengine.compiler.columns.frame import Frame, Vector
-from policyengine.language.types import QUANTITIES, Kind, Type
+from policyengine.language.types import QUANTITIES, Kind, Type, content_of
 
 Comparison = Callable[[Any, Any], Any]
 Pair = Callable[[Column, Column], Column]

@@ -17,13 +17,13 @@ from policyengine.cluster.allocatable import PODS
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
-from policyengine.compiler.columns.column import INT64_MAX, Column, content_of
+from policyengine.compiler.columns.column import INT64_MAX, Column
 from policyengine.compiler.columns.frame import Frame, PodFrame, Vector
 from policyengine.compiler.columns.kernels import WHOLE
 from policyengine.compiler.columns.logic_kernels import or_value
 from policyengine.compiler.columns.object_fields import POD_FIELDS, POD_PATHS, Getter, amount, moment
 from policyengine.language.schema import attribute
-from policyengine.language.types import BOOL
+from policyengine.language.types import BOOL, content_of
 
 Path = tuple[str, ...]
 MapReader = Callable[[Frame, str], Column]

@@ -26,14 +26,13 @@ from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.columns.column import content_of
 from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.requeue_events import paths_read
 from policyengine.framework.profile import FairShare, QueueKey, by_priority
 from policyengine.language import ir
-from policyengine.language.types import Kind
+from policyengine.language.types import Kind, content_of
 
 Part = Callable[[Decision], tuple[int, Any]]
 

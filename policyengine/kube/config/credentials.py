@@ -141,7 +141,7 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
     """None for plain HTTP."""
     if not settings.url.startswith("https://"):
         return None
-    context = _verifying(settings.authority) if settings.verify else _trusting()
+    context = _verifying(settings.authority) if settings.verify else trusting()
     if settings.certificate is not None:
         try:
             load_certificate(context, settings.certificate, settings.key)
@@ -167,7 +167,7 @@ def _verifying(authority: Pem | None) -> ssl.SSLContext:
         raise ConfigError(f"certificate authority `{name}` cannot be used: {first_line(error)}") from None
 
 
-def _trusting() -> ssl.SSLContext:
+def trusting() -> ssl.SSLContext:
     """Takes any server at its word, and no time to read the system's authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

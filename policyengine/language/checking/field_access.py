@@ -31,7 +31,7 @@ from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, map_of, optional_of
+from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, content_of, map_of, optional_of
 from policyengine.language.values import with_article
 
 _PARTS = ("metadata", "spec", "status")
@@ -218,7 +218,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def check_index(context: Context, node: syntax.Index, expected: Type | None) -> ir.Expr:
     """`operand[key]` and `operand[?key]`. `expected`: what a value of a map's literal is wanted to be."""
-    value = expected.args[0] if expected is not None and expected.kind is Kind.OPTIONAL else expected
+    value = content_of(expected) if expected is not None else None
     wanted = map_of(STRING, value) if value is not None and isinstance(node.operand, syntax.MapLiteral) else None
     operand = aliased(context, context.check(node.operand, wanted))
     if is_error(operand):

@@ -19,7 +19,7 @@ from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.report import Report
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import extent, fields, is_error
-from policyengine.language.types import BOOL, INT, QUANTITIES, Kind, Shape, Type, holds_object
+from policyengine.language.types import BOOL, INT, QUANTITIES, Kind, Shape, Type, content_of, holds_object
 from policyengine.language.values import with_article
 
 Path = tuple[str, ...]
@@ -133,7 +133,7 @@ def _shown(part: syntax.Expr, context: Context) -> ir.Expr:
 def check_order_key(key: syntax.OrderKey, context: Context, in_place: Callable[[ir.Expr], ir.Expr]) -> ir.OrderKey:
     """A key to order by. `in_place` reports what may not be read here."""
     value = context.check(key.value)
-    content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
+    content = content_of(value.type)
     if not is_error(value):
         if content.kind in _ORDERED:
             value = in_place(value)

@@ -29,7 +29,7 @@ from policyengine.language.checking.setting_checks import LARGEST_WEIGHT, only
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
+from policyengine.language.types import BOOL, DURATION, INT, STRING, Shape, Type, content_of
 
 # --- filters ---------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, mem
     value = context.check(written)
     if is_error(value):
         return value
-    content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
+    content = content_of(value.type)
     if not content.is_number:
         hint = "; divide by a quantity, or take its `double(…)`" if content.is_quantity else ""
         message = f"a score is an int or a double, or an optional of one; this is {value.type}{hint}"

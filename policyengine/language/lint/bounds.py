@@ -16,7 +16,7 @@ from policyengine.language.checking.intervals import Intervals
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions.bounds import EVERYTHING, Interval
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import INT64_MAX, INT64_MIN, display
 
 MOST_SHOWN = 20
@@ -72,7 +72,7 @@ class Bounds(Intervals):
         """How the bounds of an expression come about: the parts that have some, then itself."""
         found: dict[Related, None] = {}
         for part in self._parts(expr):
-            kind, bounds = _content(part.type), self.of(part)
+            kind, bounds = content_of(part.type), self.of(part)
             if (
                 kind.kind in _NUMERIC
                 and bounds[:2] != EVERYTHING[:2]
@@ -163,7 +163,3 @@ def within(bounds: Interval, type_: Type) -> str:
 def number(value: float, type_: Type) -> str:
     """An end of an interval, in the type's own unit."""
     return display(int(value) if type_.kind is not Kind.DOUBLE and math.isfinite(value) else value, type_)
-
-
-def _content(type_: Type) -> Type:
-    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_

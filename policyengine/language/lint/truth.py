@@ -23,7 +23,7 @@ from policyengine.language.checking.definitions import MIRRORED, NEGATED
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions.bounds import EVERYTHING, Interval, add, negative
 from policyengine.language.lint.bounds import MOST_SHOWN, Bounds, number
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import display
 
 MOST_STEPS = 30_000
@@ -245,7 +245,7 @@ class Truth:
             yield Related(step.expr.span, f"is {outcome}{left}")
         else:
             yield from self._bounds.steps(said.of) if step.before is None else ()
-            yield Related(step.expr.span, f"is {outcome}: {step.left.shown(_content(said.of.type))} is left")
+            yield Related(step.expr.span, f"is {outcome}: {step.left.shown(content_of(said.of.type))} is left")
 
     def _let_of(self, name: str) -> ir.Expr | None:
         let = self._lets.get(name)
@@ -319,14 +319,14 @@ class Truth:
             values = _constants(expr.args[1])
             if values is not None:
                 term = expr.args[0]
-                start = self._domain(term, _content(term.type).kind in _NUMERIC)
+                start = self._domain(term, content_of(term.type).kind in _NUMERIC)
                 return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values, not holds, term)
         return Comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
 
     def _compares(self, function: str, left: ir.Expr, right: ir.Expr) -> Comparison | None:
         if isinstance(left, ir.Const) and not isinstance(right, ir.Const):
             function, left, right = MIRRORED[function], right, left
-        numeric = _content(left.type).kind in _NUMERIC and left.type.kind is not Kind.OPTIONAL
+        numeric = content_of(left.type).kind in _NUMERIC and left.type.kind is not Kind.OPTIONAL
         if isinstance(right, ir.Const) and _is_plain(right.value):
             if not numeric and function not in ("_==_", "_!=_"):
                 return Comparison(("ordered", self._key(left), function, right.value), Domain(), "_==_", True)
@@ -360,10 +360,6 @@ class Truth:
         while isinstance(expr, ir.LetRef) and isinstance(value := self._let_of(expr.name), ir.LetRef) and seen < 50:
             expr, seen = value, seen + 1
         return self._meaning(expr)
-
-
-def _content(type_: Type) -> Type:
-    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
 
 
 def _shown(value: object, type_: Type) -> str:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from policyengine import quantity
+from policyengine.cluster.objects import format_time
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.source import MeasuredNode, Statistics
 
@@ -105,15 +105,14 @@ def _annotations(node: MeasuredNode, load: Load, at: float) -> dict[str, str]:
         found[USAGE_CPU] = f"{max(0, round(cpu - load.cpu.last * _MILLI))}m"
     if load.memory is not None and memory is not None:
         found[USAGE_MEMORY] = str(max(0, round(memory - load.memory.last)))
-    found[USAGE_AT] = datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found[USAGE_AT] = format_time(int(at))
     return found
 
 
 def _capacity(node: MeasuredNode, resource: str) -> int | None:
     """Millicores or bytes; None where the node does not say, or not as a quantity."""
     try:
-        amount = node.status.capacity[resource]
-        return quantity.milli_value(amount) if resource == "cpu" else quantity.value(amount)
+        return quantity.amount(resource, node.status.capacity[resource])
     except (KeyError, quantity.QuantityError):
         return None
 

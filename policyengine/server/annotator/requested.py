@@ -53,7 +53,6 @@ def requested_of(node: MeasuredNode, requested: Mapping[str, int]) -> dict[str, 
 def _allocatable(node: MeasuredNode, resource: str) -> int:
     """0 where the node does not say, or not as a quantity."""
     try:
-        amount = node.status.allocatable[resource]
-        return quantity.milli_value(amount) if resource == "cpu" else quantity.value(amount)
+        return quantity.amount(resource, node.status.allocatable[resource])
     except (KeyError, quantity.QuantityError):
         return 0

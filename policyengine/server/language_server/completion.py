@@ -21,7 +21,7 @@ from policyengine.language.parsing.member_actions import FIELDS_OF
 from policyengine.language.parsing.split import ALLOWED
 from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.syntax import Span
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Type, content_of
 from policyengine.server.language_server import words
 from policyengine.server.language_server.cursor import Cursor, around, expressions_in, member_at, variables_around
 from policyengine.server.language_server.hover import symbol_facts
@@ -256,7 +256,7 @@ def _members(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Wor
 
 
 def _of_type(type_: Type) -> Iterator[Word]:
-    info = object_info(words.content_of(type_))
+    info = object_info(content_of(type_))
     if info is not None:
         for known in info.fields.values():
             yield Word(known.name, CompletionItemKind.Field, str(known.type), words.attribute_page(known, known.name))

@@ -13,7 +13,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.table import unify
 from policyengine.language.schema import ROOTS, object_info
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Type, content_of
 from policyengine.server.language_server.scopes import Symbol, SymbolKind
 
 MACROS: Mapping[str, tuple[str, str]] = {
@@ -49,11 +49,6 @@ def attribute_of(type_: Type, name: str) -> Attribute | None:
     """A field or method of a type, or of what an optional holds."""
     info = object_info(content_of(type_))
     return (info.fields.get(name) or info.methods.get(name)) if info is not None else None
-
-
-def content_of(type_: Type) -> Type:
-    """What an optional holds; any other type itself."""
-    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
 
 
 def attribute_page(known: Attribute, whole: str) -> str:
