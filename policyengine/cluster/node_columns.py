@@ -81,16 +81,6 @@ class NodeColumns:
         return self._pod_count[: self.n]
 
     @property
-    def nonzero_requested_cpu(self) -> Int64:
-        """Millicores, a container without a request counting 100: `int64[n]`."""
-        return self.allocatable(CPU) - self.free(CPU, with_defaults=True)
-
-    @property
-    def nonzero_requested_memory(self) -> Int64:
-        """Bytes, a container without a request counting 200Mi: `int64[n]`."""
-        return self.allocatable(MEMORY) - self.free(MEMORY, with_defaults=True)
-
-    @property
     def unschedulable(self) -> Bool:
         """Cordoned: `bool[n]`."""
         return self._unschedulable[: self.n]

@@ -130,18 +130,6 @@ class ObjectStore:
                 self._show(kind, key, observed)
         return found
 
-    @property
-    def assumption_owners(self) -> set[str]:
-        """UIDs of the pods for which objects are assumed."""
-        return {owner for owner, _ in self._assumed.values()}
-
-    def dump_objects(self) -> dict[str, dict[str, ClusterObject]]:
-        """kind -> key -> object as observed, kinds without objects left out."""
-        found = {kind: dict(objects) for kind, objects in self._kinds.items() if objects}
-        for (kind, key), (_, observed) in self._assumed.items():
-            found[kind][key] = observed
-        return found
-
     def _show(self, kind: str, key: str, item: ClusterObject) -> None:
         self._kinds[kind][key] = item
         self.generation += 1

@@ -175,17 +175,3 @@ class PodTable:
         self._infos.pop()
         del self._place_of[uid]
         self._nominations.pop(uid, None)
-
-    def validate(self) -> None:
-        """Compare everything with what the pods say now. AssertionError where something differs."""
-        if not self._is_read:
-            return
-        table = self.current()
-        assert {info.uid: info for info in table.infos} == dict(self._pods), "the pods of the pod table"
-        for place, info in enumerate(table.infos):
-            assert self._place_of[info.uid] == place, "places"
-            row = self._row_of.get(info.node_name, ABSENT) if info.node_name else ABSENT
-            assert table.rows[place] == row, f"row of {info}"
-        for name, column in self._columns.items():
-            for place, info in enumerate(table.infos):
-                assert column.value(place) == column.read(place), f"column {name} of {info}"

@@ -114,10 +114,3 @@ class UsageByGrouping:
         """The pod is gone for good."""
         for counts in self._by_grouping.values():
             counts.drop(uid)
-
-    def validate(self, pods: Iterable[PodInfo]) -> None:
-        """Count everything again; AssertionError where a sum differs."""
-        placed = [info for info in pods if info.node_name]
-        for grouping, counts in self._by_grouping.items():
-            expected = UsageCounts((info, grouping.groups(info)) for info in placed).dump()
-            assert counts.dump() == expected, f"counts {counts.dump()} should be {expected}"

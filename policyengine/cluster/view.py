@@ -42,9 +42,8 @@ from policyengine.cluster.objects import Wire
 from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_groups import NATIVE, POD_GROUP, KnownGroups
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.pod_namespaces import NAMESPACE
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.pod_store import PodStore
+from policyengine.cluster.pod_store import NAMESPACE, PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
 from policyengine.cluster.usage_counts import Grouping, UsageCounts
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
@@ -259,11 +258,6 @@ class ClusterView(ObjectStore, PodStore):
         if self._snapshot.generation != self.generation:
             self._snapshot = Snapshot(self)
         return self._snapshot
-
-    def validate_indexes(self) -> None:
-        """Count again what is kept beside the nodes' sums; AssertionError names what is wrong."""
-        self.nodes.pod_table.validate()
-        self._usage.validate(self.pods.values())
 
 
 class Snapshot:

@@ -122,7 +122,7 @@ def explain(
 
 def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, output: str) -> None:
     """Of a pod that is on a node: why it is there, as of now."""
-    from policyengine.commands.explaining.placed import show_placed
+    from policyengine.commands.explaining.table import show_placed
     from policyengine.diagnosis.why_here import explain_placed
 
     phase = cluster.pods[asked].status.phase

@@ -1,6 +1,6 @@
 """The tables of the scheduler, and the few things that every handler does with them.
 
-Invariants (asserted by `SchedulerState.validate`):
+Invariants (tests assert them after every message):
 1. A pending pod of a served scheduler name, not being deleted, is in its profile's queue, or reserved: then it waits
    at Permit, or a binding of it is under way, or the server has confirmed the binding and the watch has not yet.
 2. A pod with a reservation is assumed in the view, on the node of the reservation, for as long as that lasts.

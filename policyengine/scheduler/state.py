@@ -26,7 +26,6 @@ from policyengine.scheduler.binding import bind_result, prebind, verification
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.gangs import gang_cycle, gang_release, node_choice, pod_group_status
-from policyengine.scheduler.invariants import validate
 from policyengine.scheduler.messages import Message
 from policyengine.scheduler.neighbours import Neighbour
 from policyengine.scheduler.placement import ask_permit, time_out
@@ -237,10 +236,6 @@ class SchedulerState:
         """How many active pods of its queue come before the pod; None when it is not active. O(n)."""
         ranks = (served.queue.active_q.rank(uid) for served in self._core.profiles.values())
         return next((rank for rank in ranks if rank is not None), None)
-
-    def validate(self) -> None:
-        """Assert the invariants of `core` and all below; AssertionError names the first that does not hold."""
-        validate(self._core)
 
 
 def _finish(core: Core) -> None:

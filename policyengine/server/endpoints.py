@@ -25,10 +25,9 @@ from policyengine.kube.scheduler_pages import SERVED_BY
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server import debug, policy_pages
-from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable, ServingCertificate
-from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listening
+from policyengine.server.listening import MAX_CONNECTIONS, Bodies, BodyRefused, CannotListen, listening
 from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics

@@ -25,9 +25,8 @@ from policyengine.kube.policies.proving import Unproved
 from policyengine.kube.policies.rollout_settings import BadSetting
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.policies.sources import PolicySource
-from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.certificate import ServingCertificate
-from policyengine.server.listening import MAX_CONNECTIONS, listening
+from policyengine.server.listening import MAX_CONNECTIONS, Bodies, BodyRefused, listening
 from policyengine.server.metrics.process_metrics import MetricsPage
 
 logger = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import ClusterView
+from tests.cluster.view_dump import assumption_owners, dump_objects
 from tests.scheduler.storage import volume
 
 KIND = "PersistentVolume"
@@ -27,8 +28,8 @@ def started() -> ClusterView:
 def test_readers_see_what_is_assumed_and_a_dump_what_was_observed() -> None:
     view = started()
     assert shown(view) == "c"
-    assert view.dump_objects() == {KIND: {"v": volume("v", 1)}}
-    assert view.assumption_owners == {"p"}
+    assert dump_objects(view) == {KIND: {"v": volume("v", 1)}}
+    assert assumption_owners(view) == {"p"}
 
 
 def test_giving_up_shows_what_was_observed_and_says_so() -> None:
@@ -49,7 +50,7 @@ def test_another_version_ends_it_and_the_same_one_does_not() -> None:
     assert view.set_object(KIND, volume("v", 1)) == []
     assert shown(view) == "c"
     view.set_object(KIND, volume("v", 2))
-    assert (shown(view), view.assumption_owners, view.revert_objects("p")) == ("", set(), [])
+    assert (shown(view), assumption_owners(view), view.revert_objects("p")) == ("", set(), [])
 
 
 def test_a_deletion_ends_it() -> None:

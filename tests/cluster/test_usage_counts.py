@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
+from tests.cluster.consistency import validate_view
 
 
 class ByTeam:

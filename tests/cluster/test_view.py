@@ -1,12 +1,12 @@
 import pytest
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.object_store import version_is_newer
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget
 from tests.builders import make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.cluster.view_dump import dump_view
 
 

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.cluster.view_dump import dump_view
 
 NODES = ("a", "b", "c")

@@ -5,6 +5,7 @@ import msgspec
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
+from tests.cluster.consistency import with_defaults
 
 
 def dump_view(view: ClusterView) -> dict[str, object]:
@@ -12,8 +13,21 @@ def dump_view(view: ClusterView) -> dict[str, object]:
     return {
         "nodes": {name: _plain_node(view, row) for name, row in view.nodes.row_of.items()},
         "pods": {uid: _plain_pod(info) for uid, info in view.pods.items()},
-        "objects": view.dump_objects(),
+        "objects": dump_objects(view),
     }
+
+
+def dump_objects(view: ClusterView) -> dict[str, dict[str, object]]:
+    """kind -> key -> object as observed, kinds without objects left out."""
+    found: dict[str, dict[str, object]] = {kind: dict(objects) for kind, objects in view._kinds.items() if objects}
+    for (kind, key), (_, observed) in view._assumed.items():
+        found[kind][key] = observed
+    return found
+
+
+def assumption_owners(view: ClusterView) -> set[str]:
+    """UIDs of the pods for which objects are assumed."""
+    return {owner for owner, _ in view._assumed.values()}
 
 
 def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
@@ -23,7 +37,7 @@ def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
         "object": msgspec.to_builtins(node),
         "pods": sorted(table.pods_on(row)),
         "requested": {r: int(table.requested(r)[row]) for r in table.resources if table.requested(r)[row]},
-        "nonzero": (int(table.nonzero_requested_cpu[row]), int(table.nonzero_requested_memory[row])),
+        "nonzero": tuple(int(column[row]) for column in with_defaults(table)),
     }
 
 

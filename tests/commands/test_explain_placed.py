@@ -11,7 +11,7 @@ from rich.console import Console
 
 from policyengine.commands.explain import explain
 from policyengine.commands.explaining.live import show
-from policyengine.commands.explaining.placed import show_why
+from policyengine.commands.explaining.table import show_why
 from policyengine.diagnosis.why_here import why_here
 from policyengine.scheduler.messages import PodDeleted
 from policyengine.scheduler.recent_placements import RecentPlacements

@@ -15,6 +15,7 @@ from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.types import Type
+from tests.compiler.column_rules import check_column
 from tests.compiler.naive import Place, evaluate
 from tests.compiler.naive_objects import Cluster
 from tests.compiler.naive_values import Nothing, NoValue, Some
@@ -62,7 +63,7 @@ class Validation(Coverage):
     def vector(self, expr: ir.Expr, vector: Vector) -> Vector:
         def validated(frame: Frame) -> Column:
             column = vector(frame)
-            column.validate(frame.count, expr.type)
+            check_column(column, frame.count, expr.type)
             return column
 
         return validated

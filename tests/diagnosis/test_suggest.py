@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.diagnosis.dump import load_cluster, read_objects
 from policyengine.diagnosis.explain import explain
 from policyengine.diagnosis.suggest import suggest
@@ -17,6 +16,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.cluster.view_dump import dump_view
 from tests.plugins import random_cluster
 

@@ -12,12 +12,12 @@ import yaml
 from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.e2e.account import SCHEDULER, set_up
 from tests.e2e.cluster import POLICIES
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,7 +30,7 @@ class Tour:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock, tokens={})
+        self.api = FaultyServer(self.clock, tokens={})
         self.outside = MemoryTransport(self.api, user=ADMIN)
 
     async def apply(self, example: str) -> None:
@@ -52,7 +52,7 @@ class Tour:
 
     def bound(self) -> list[str]:
         """Pods in the order in which they were bound."""
-        return [one.name for one in self.api.log.writes if one.subresource == "binding"]
+        return [one.name for one in self.api.writes if one.subresource == "binding"]
 
 
 def tour(work: Callable[[Tour], Awaitable[None]], nodes: int, before: str = "") -> None:

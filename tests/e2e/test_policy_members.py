@@ -20,6 +20,7 @@ from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, connect, real_server
 from policyengine.simulator.sandbox import create, node
+from tests.scheduler.invariants import validate
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = """policy "t" {
@@ -86,6 +87,6 @@ async def test_members_of_a_policy_act_on_the_server(kind: str) -> None:
         began = asyncio.get_running_loop().time()
         await once(transport, "held", "PodScheduled", "True")
         assert asyncio.get_running_loop().time() - began >= 0.9
-        scheduler.state.validate()
+        validate(scheduler.state)
         stop.set()
         await asyncio.wait_for(task, 30)

@@ -6,10 +6,10 @@ import asyncio
 import json
 from typing import Any
 
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.requests import Request
 from tests.faults.objects import MERGE, PODS, Json
 from tests.faults.world import World
+from tests.faulty_server import effects as fault
 
 
 def meanwhile(*requests: tuple[str, str, Any], after: bool = False) -> fault.Meanwhile:

@@ -9,8 +9,8 @@ import asyncio
 import sys
 from random import Random
 
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.world import Replica, World, play
+from tests.faulty_server import effects
 
 PODS_AT_ONCE = 12
 EVERY = 30.0

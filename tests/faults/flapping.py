@@ -11,9 +11,9 @@ import asyncio
 from random import Random
 
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.wire import Wire
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 FIRST_SEED = 60_000
 """From this seed on a world is one of these."""

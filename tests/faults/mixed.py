@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.actors import drain, kubelets, meanwhile
 from tests.faults.flapping import FIRST_SEED, Flapping
 from tests.faults.objects import MAPS, MERGE, NODES, PODS, binding, pod
 from tests.faults.restored import Copy, copy_of, others_write, restore
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding"}
 CONDITIONS = {"verb": "patch", "resource": "pods", "subresource": "status"}

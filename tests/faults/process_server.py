@@ -19,14 +19,14 @@ import msgspec
 
 from policyengine.clock import SystemClock
 from policyengine.seldom_collected import collect_seldom
-from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.api_server.store import Entry, Write, encode, key_of
+from policyengine.simulator.api_server.store import Entry, encode, key_of
 from tests.faults.write_log import tell_writes
+from tests.faulty_server.server import FaultyServer, Write
 
 
-def keep(api: ApiServer, journal: RawIOBase) -> None:
+def keep(api: FaultyServer, journal: RawIOBase) -> None:
     """Write down every write from now on."""
 
     def write_down(write: Write) -> None:
@@ -43,7 +43,7 @@ def keep(api: ApiServer, journal: RawIOBase) -> None:
     tell_writes(api, write_down)
 
 
-def restore(api: ApiServer, lines: list[str]) -> None:
+def restore(api: FaultyServer, lines: list[str]) -> None:
     """Begin with what a predecessor wrote down. Each line was one write to the file, so none is cut short."""
     for line in lines:
         said = json.loads(line)
@@ -60,7 +60,7 @@ def restore(api: ApiServer, lines: list[str]) -> None:
     api.store.compact()
 
 
-async def serve_for_ever(api: ApiServer, port: int) -> None:
+async def serve_for_ever(api: FaultyServer, port: int) -> None:
     await serve(api, port=port)
     await asyncio.Event().wait()
 
@@ -71,7 +71,7 @@ def main(port: int, journal: Path, names: list[str]) -> None:
     collect_seldom()  # a pod of 3,000 containers is 50,000 objects, all freed
     # Nothing is called as in the life before: a server that went back makes other objects than it made then.
     tokens = {f"{name}-token": User(name, ADMIN.groups) for name in names}
-    api = ApiServer(SystemClock(), secrets.randbits(64), tokens=tokens)
+    api = FaultyServer(SystemClock(), secrets.randbits(64), tokens=tokens)
     if journal.exists():
         restore(api, journal.read_text().splitlines())
     with journal.open("ab", buffering=0) as file:

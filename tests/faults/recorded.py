@@ -47,6 +47,7 @@ from tests.faults.auditor import STRANGER, Auditor
 from tests.faults.facts import Json
 from tests.faults.knowledge import Call, Policy
 from tests.faults.last_look import LastLook
+from tests.scheduler import invariants
 
 FOLDER = Path(__file__).parents[2] / "build" / "failed"
 MOST = 150_000
@@ -70,7 +71,7 @@ class CheckedState(SchedulerState):
 
     def handle(self, message: Message, now: float) -> list[Action]:
         actions = super().handle(message, now)
-        self.validate()
+        invariants.validate(self)
         return actions
 
 

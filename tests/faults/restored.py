@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyengine.kube.leader import LeaseSettings
-from policyengine.simulator.api_server.faults import effects as effects
 from policyengine.simulator.api_server.store import Entry, encode
 from tests.faults.objects import MERGE
 from tests.faults.recorded import cache_of
 from tests.faults.world import Replica, World
+from tests.faulty_server import effects
 
 Json = dict[str, Any]
 

@@ -16,11 +16,11 @@ from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.actors import meanwhile
 from tests.faults.defence import fault
 from tests.faults.objects import PODS, binding, pod
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
 READS = {"verb": "get", "resource": "pods", "client": "scheduler"}

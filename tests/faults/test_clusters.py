@@ -10,11 +10,11 @@ from policyengine.framework import changes
 from policyengine.scheduler import event_handlers
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.actors import meanwhile
 from tests.faults.defence import fault
 from tests.faults.objects import NODES, PODS
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 STATUS = {"verb": "patch", "resource": "pods", "subresource": "status", "client": "scheduler"}
 GONE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from policyengine.simulator.api_server.faults import effects
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 

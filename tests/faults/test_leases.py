@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from policyengine.kube.leader import LeaderElector
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.objects import MERGE
 from tests.faults.restored import copy_of, restore
 from tests.faults.test_processes import two
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/policyengine"
 

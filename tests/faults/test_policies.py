@@ -23,12 +23,12 @@ from policyengine.scheduler.profiles import ProfileRuntime, ServedProfiles
 from policyengine.scheduler.queue.gang_table import GangTable
 from policyengine.scheduler.reservations import WaitingPods
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.actors import drain, kubelets, meanwhile
 from tests.faults.defence import fault
 from tests.faults.objects import CRD, CRDS, MAPS, MERGE, PODS, POLICIES
 from tests.faults.test_bindings import BINDINGS, READS
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 PIN = """policy "pin" {{
   scheduler "pinned"

@@ -11,11 +11,11 @@ from policyengine.kube.leaders_transport import LeadersTransport
 from policyengine.kube.runner import Runner
 from policyengine.scheduler.messages import CacheSynced
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.test_bindings import BINDINGS
 from tests.faults.test_clusters import STATUS
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 
 def beginning_at_once(patch: Any) -> None:

@@ -17,6 +17,7 @@ from policyengine.scheduler.state import SchedulerState
 from tests.faults import mixed, recorded
 from tests.faults.flapping import FIRST_SEED
 from tests.faults.world import World
+from tests.scheduler import invariants
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +61,13 @@ def rows_never_computed_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def three_pods_at_most(patch: pytest.MonkeyPatch) -> None:
-    validate = SchedulerState.validate
+    validate = invariants.validate
 
     def broken(self: SchedulerState) -> None:
         validate(self)
         assert len(self.view.pods) < 3, "too many pods"
 
-    patch.setattr(SchedulerState, "validate", broken)
+    patch.setattr(invariants, "validate", broken)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from policyengine.kube.runner import Runner
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Store
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.objects import NODES
 from tests.faults.restored import Copy, another_cluster, copy_of, others_write, restore, soon_right, switch
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 
 async def full_of_what_the_copy_has_not(world: World, name: str = "scheduler-a") -> Any:

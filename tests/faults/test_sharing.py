@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from policyengine.scheduler.binding import verification
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.actors import controllers, kubelets, meanwhile, of_controllers
 from tests.faults.defence import fault
 from tests.faults.objects import PODS, Json, binding, of_set, pod
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
 SISTER = 'policy "sister" { scheduler "theirs" }'

@@ -16,6 +16,7 @@ from tests.faults.auditor import Auditor
 from tests.faults.flapping import FIRST_SEED
 from tests.faults.knowledge import Call
 from tests.faults.soak import evaluated
+from tests.scheduler import invariants
 from tests.shared_facts import shared
 
 SEEDS = Path(__file__).with_name("seeds.txt")
@@ -107,13 +108,13 @@ def test_a_seed_that_found_something_before(seed: int) -> None:
 def test_the_core_s_invariants_are_checked_after_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that is broken ends the replica, which the auditor objects to."""
     checked: list[SchedulerState] = []
-    validate = SchedulerState.validate
+    validate = invariants.validate
 
     def counted(self: SchedulerState) -> None:
         checked.append(self)
         validate(self)
 
-    monkeypatch.setattr(SchedulerState, "validate", counted)
+    monkeypatch.setattr(invariants, "validate", counted)
     objections, world = mixed.play_seed(2)
     assert not objections
     handled = {replica.name: len(replica.log) for replica in world.replicas}
@@ -123,7 +124,7 @@ def test_the_core_s_invariants_are_checked_after_every_message(monkeypatch: pyte
         validate(self)
         assert len(self.view.pods) < 3, "too many pods"
 
-    monkeypatch.setattr(SchedulerState, "validate", broken)
+    monkeypatch.setattr(invariants, "validate", broken)
     objections, _ = mixed.play_seed(2)
     assert any(one.startswith("I3") and "too many pods" in one for one in objections)
 

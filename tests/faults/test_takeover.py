@@ -10,8 +10,8 @@ import pytest
 
 from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 
 async def a_leader_dies_while_the_standby_s_watch_is_silent(world: World) -> None:

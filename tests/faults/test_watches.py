@@ -15,10 +15,10 @@ from policyengine.kube.watching import reflector, store
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Store
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.objects import PODS
 from tests.faults.world import World
+from tests.faulty_server import effects
 
 HEARD = {"verb": "watch", "client": "scheduler", "resource": "pods"}
 

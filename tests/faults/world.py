@@ -28,7 +28,6 @@ from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import Request
 from tests.faults.auditor import Auditor
@@ -37,7 +36,9 @@ from tests.faults.objects import MAPS, MERGE, NODES, PODS, Json, binding, node, 
 from tests.faults.recorded import cache_of, kept
 from tests.faults.wire import Wire
 from tests.faults.write_log import tell_writes
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, VirtualLoop
+from tests.scheduler import invariants
 
 GANGS = """policy "main" {
   scheduler "ours"
@@ -117,7 +118,7 @@ class Replica:
         assert len(self.log) < MOST_STEPS, "goes round in circles"
         actions = self._handle(message, now)
         if self._world.validates:
-            self.state.validate()
+            invariants.validate(self.state)
         for action in actions:
             if isinstance(action, Bind):
                 self._world.put("decision", (action.uid, action.node, action.policy_hash))
@@ -176,7 +177,7 @@ class World:
         """Objects of a page of a list, for replicas started from then on; 0 for what they ask for."""
         self.clock = VirtualClock()
         self.tape: list[tuple[float, str, Any]] = []
-        self.api = ApiServer(self.clock, seed)
+        self.api = FaultyServer(self.clock, seed)
         self.faults = self.api.faults
         tell_writes(self.api, partial(self.put, "write"))
         self.replicas: list[Replica] = []
@@ -222,7 +223,7 @@ class World:
         """A request without injected faults."""
         raw = b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": content, "user-agent": "outside"}
-        response = await self.api._perform(Request(method, path, {}, headers, raw))
+        response = await self.api.perform(Request(method, path, {}, headers, raw))
         assert isinstance(response.body, bytes)
         found: Json = json.loads(response.body)
         assert response.status < 500, found

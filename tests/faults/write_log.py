@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from policyengine.simulator.api_server.handler import ApiServer
-from policyengine.simulator.api_server.store import Write
+from tests.faulty_server.server import FaultyServer, Write
 
 
 class _ToldWrites(deque[Write]):
@@ -21,5 +20,5 @@ class _ToldWrites(deque[Write]):
         self._tell(write)
 
 
-def tell_writes(api: ApiServer, tell: Callable[[Write], None]) -> None:
-    api.log.writes = _ToldWrites(api.log.writes, tell)
+def tell_writes(api: FaultyServer, tell: Callable[[Write], None]) -> None:
+    api.writes = _ToldWrites(api.writes, tell)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as fault
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.sandbox import create, node
+from tests.faulty_server import effects as fault
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -46,7 +46,7 @@ class World:
 
     def __init__(self, user: User | None = None, **server: Any) -> None:
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock, **server)
+        self.api = FaultyServer(self.clock, **server)
         self.outside = MemoryTransport(self.api, user=user, user_agent="test")
         self.stop = asyncio.Event()
 

@@ -16,10 +16,10 @@ from policyengine.kube.leaders_transport import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
+from tests.faulty_server import effects as fault
 from tests.kube import scenes
 from tests.kube.scenes import PODS, pod
 from tests.kube.virtual_time import VirtualClock
@@ -84,7 +84,7 @@ class World(scenes.World):
 
     def bound(self) -> list[tuple[str, str]]:
         """(who, pod) of every binding that was made."""
-        return [(one.user_agent, one.name) for one in self.api.log.writes if one.subresource == "binding"]
+        return [(one.user_agent, one.name) for one in self.api.writes if one.subresource == "binding"]
 
     async def when_bound(self, name: str) -> float:
         while name not in [pod for _, pod in self.bound()]:  # noqa: ASYNC110  (polled on virtual time)
@@ -148,7 +148,7 @@ async def test_a_follower_fills_its_caches_and_binds_nothing(world: World) -> No
     assert {who for who, _ in world.bound()} == {"first"}
     assert second.scheduler.runner.synced.is_set()
     assert len(second.scheduler.state.view.pods) == 5
-    assert not [one for one in world.api.log.writes if one.user_agent == "second"]
+    assert not [one for one in world.api.writes if one.user_agent == "second"]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -198,7 +198,7 @@ async def test_a_clean_stop_gives_the_lease_back_after_the_last_binding(world: W
     await asyncio.sleep(0.5)
     await first.end()
     stopped = world.clock.monotonic()
-    verbs = [one.subresource or one.kind for one in world.api.log.writes if one.user_agent == "first"]
+    verbs = [one.subresource or one.kind for one in world.api.writes if one.user_agent == "first"]
     assert verbs[-1] == "Lease" and "binding" in verbs
     await world.pod("q")
     assert await world.when_bound("q") - stopped < 3

@@ -13,9 +13,9 @@ from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.listing import Listed, list_cluster, list_policies
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 
 FORBIDDEN = statuses.ApiError(403, "Forbidden", "you may not")
 

@@ -13,11 +13,12 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
+from tests.faulty_server import effects as fault
 from tests.kube import scenes
 from tests.kube.scenes import MERGE, PODS, pod, whatever_becomes_of_requests
+from tests.scheduler.invariants import validate
 
 POLICIES = "/api/v1/namespaces/kube-system/configmaps"
 PIN = 'policy "pin" {{\n  scheduler "pinned"\n  filter "pinned" {{ require node.name == "{node}" }}\n}}\n'
@@ -45,14 +46,14 @@ class World(scenes.World):
         return asyncio.ensure_future(self.scheduler.run(self.stop))
 
     def writes(self, subresource: str) -> list[str]:
-        return [one.name for one in self.api.log.writes if one.subresource == subresource]
+        return [one.name for one in self.api.writes if one.subresource == subresource]
 
 
 async def play(work: Callable[[World], Awaitable[None]]) -> None:
     world = World()
     await work(world)
     if hasattr(world, "scheduler"):
-        world.scheduler.state.validate()
+        validate(world.scheduler.state)
 
 
 scene = scenes.scene_of(play)
@@ -258,6 +259,6 @@ async def test_the_keys_of_a_config_map_are_one_policy_with_its_library_its_para
 async def test_a_status_is_written_once_and_not_again(world: World) -> None:
     await create(world.outside, POLICIES, policy_map("nonsense"))
     await schedule(world, 400)
-    writes = [one.verb for one in world.api.log.writes if one.kind == "ConfigMap" and one.name == "pin"]
+    writes = [one.verb for one in world.api.writes if one.kind == "ConfigMap" and one.name == "pin"]
     assert writes == ["create", "patch"]
     assert (await status(world))["state"] == "rejected"

@@ -44,7 +44,7 @@ def test_every_plugin_is_named_in_a_test(name: str) -> None:
             "policyengine.commands.linting.files, policyengine.commands.linting.formats",
             {"numpy", "aiohttp", "kubernetes", "yaml", "jsonschema"},
         ),
-        ("policyengine.simulator.sandbox, policyengine.kube.policies.proof", {"kubernetes", "jsonschema"}),
+        ("policyengine.simulator.sandbox, policyengine.kube.policies.proving", {"kubernetes", "jsonschema"}),
         (
             "policyengine.commands.testing.report, policyengine.commands.testing.run",
             {"aiohttp", "asyncio", "kubernetes", "yaml", "jsonschema", "rich", "xml", "policyengine.language.lint"},

@@ -26,6 +26,7 @@ from policyengine.scheduler.messages import (
 )
 from policyengine.scheduler.state import SchedulerState
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.scheduler.invariants import validate
 
 NAME = "default-scheduler"
 START = 1000.0
@@ -64,7 +65,7 @@ class Driver:
         actions = self.state.handle(message, self.now)
         self.asked += [action for action in actions if isinstance(action, ReadPod)]
         if self.validates:
-            self.state.validate()
+            validate(self.state)
         return actions
 
     def see(self, *builders: PodBuilder | NodeBuilder) -> list[Action]:

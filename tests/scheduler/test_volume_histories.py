@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyengine.framework.profile import QueueSettings
+from tests.cluster.view_dump import assumption_owners
 from tests.scheduler.driver import Driver, profile
 from tests.scheduler.volume_world import MADE, STATIC, VolumeWorld
 from tests.scheduler.world import replayed
@@ -68,7 +69,7 @@ def assert_nothing_is_lost(world: VolumeWorld) -> None:
         str(action) for action in world.shown_to(Driver(policy())) if type(action).__name__ in ("Bind", "PatchObject")
     ]
     assert anew == [], {uid: [str(line) for line in state.timeline(uid)] for uid in world.waiting()}
-    assert state.view.assumption_owners == set()
+    assert assumption_owners(state.view) == set()
 
 
 BOUND_ELSEWHERE = [

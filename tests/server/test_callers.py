@@ -20,11 +20,10 @@ from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Client
 from policyengine.policy_compiler import compile_policy
 from policyengine.server import certificate
-from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import PROBES, REVIEWS, AccessRefused, Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable
 from policyengine.server.extender.app import serve as serve_extender
-from policyengine.server.listening import listening
+from policyengine.server.listening import Bodies, BodyRefused, listening
 from policyengine.server.webhook import serve as serve_webhook
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport

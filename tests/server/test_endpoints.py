@@ -26,13 +26,13 @@ from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
-from policyengine.simulator.api_server.faults.effects import Fail
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.api_server.statuses import forbidden
 from policyengine.simulator.sandbox import create, node
 from policyengine.version import __version__
+from tests.faulty_server.effects import Fail
+from tests.faulty_server.server import FaultyServer
 from tests.server.annotator.test_prometheus import real_prometheus
 from tests.simulator.api_server.keys import Keys, needs_openssl
 
@@ -43,7 +43,12 @@ PODS = "/api/v1/namespaces/default/pods"
 
 class Site:
     def __init__(
-        self, url: str, scheduler: Scheduler, outside: MemoryTransport, session: aiohttp.ClientSession, api: ApiServer
+        self,
+        url: str,
+        scheduler: Scheduler,
+        outside: MemoryTransport,
+        session: aiohttp.ClientSession,
+        api: FaultyServer,
     ) -> None:
         self.api = api
         self.url = url
@@ -68,7 +73,7 @@ class Site:
 async def site(text: str = LOCAL, review: bool = False, start: bool = True) -> AsyncIterator[Site]:
     clock = SystemClock()
     users = {"good": User("monitor", ("system:masters",)), "poor": User("nobody", ("system:authenticated",))}
-    api = ApiServer(clock, tokens=users)
+    api = FaultyServer(clock, tokens=users)
     outside = MemoryTransport(api, user=ADMIN)
     for name in ("node-1", "node-2"):
         await create(outside, "/api/v1/nodes", node(name, "a"))

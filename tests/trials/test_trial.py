@@ -12,6 +12,7 @@ from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObs
 from policyengine.trials.trial import Trial, TrialTooLong
 from tests.builders import NodeBuilder, PodBuilder
 from tests.scheduler.driver import START, Label, Rule, node, pod, profile
+from tests.scheduler.invariants import validate
 from tests.scheduler.storage import claim, storage_class, volume
 
 
@@ -34,7 +35,7 @@ def test_a_pod_that_fits_is_bound_and_seen_to_be() -> None:
     assert [(at, bind.uid, bind.node) for at, bind in trial.binds] == [(START, "p", "a")]
     assert [event.reason for _, event in trial.events] == ["Scheduled"]
     assert trial.state.place("p") == "bound"
-    trial.state.validate()
+    validate(trial.state)
 
 
 def test_nothing_runs_before_it_is_asked_to() -> None:
@@ -105,7 +106,7 @@ def test_a_pod_deleted_or_a_node_gone_is_forgotten() -> None:
     trial.see(NodeDeleted("a"))
     assert set(trial.cluster.pods) == {"p"}
     assert trial.cluster.nodes == {}
-    trial.state.validate()
+    validate(trial.state)
 
 
 def test_a_binding_that_was_withdrawn_is_not_made() -> None:
@@ -184,4 +185,4 @@ def test_the_same_messages_give_the_same_trial(pods: list[tuple[int, int]], node
     for name in one.cluster.nodes:
         used = sum(pods[int(uid[1:])][0] for uid in one.cluster.pods if one.node_of(uid) == name)
         assert used <= 4
-    one.state.validate()
+    validate(one.state)

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from policyengine.trials.simulation import Simulation
+from tests.scheduler.invariants import validate
 from tests.trials.auditor import Auditor
 
 LIMITS = {"red": {"cpu": 6}, "blue": {"cpu": 9}}
@@ -123,5 +124,5 @@ def play(seed: int, permits: bool) -> tuple[Simulation, Auditor]:
         auditor.look_at_waiting({uid: state.place(uid) for uid in waiting}, {uid: records[uid].told for uid in waiting})
         if not permits:
             assert state.bindings_under_way == 0, "I8: a binding that was answered is still under way"
-    state.validate()
+    validate(state)
     return simulation, auditor

@@ -21,7 +21,7 @@ from rich.text import Text
 from policyengine import regular_file
 from policyengine.commands.console import standard_output
 from policyengine.commands.explaining import running_scheduler
-from policyengine.commands.explaining.placed import show_why
+from policyengine.commands.explaining.table import show_why
 from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values

@@ -173,18 +173,6 @@ class Column:
                 values[row] = Failed(Fault(int(column.faults[row])))
         return values
 
-    def validate(self, rows: int, type_: Type) -> None:
-        """Assert the rules of this file for a column of so many rows of a type; tests ask it of every expression."""
-        arrays = [array for array in (self.values, self.faults, self.present) if array is not None]
-        assert {array.shape for array in arrays} <= {()} or {array.shape for array in arrays} == {(rows,)}, arrays
-        kind = content_of(type_).kind
-        assert self.values.dtype == dtype_of(kind), (self.values.dtype, type_)
-        assert self.present is None or type_.kind is Kind.OPTIONAL, type_
-        assert (self.dictionary is not None) == (kind in ENCODED), type_
-        assert self.faults is None or set(self.faults.ravel().tolist()) <= {0, *Fault}, self.faults
-        if self.dictionary is not None and self.values.size:
-            assert self.values.min() >= -1 and self.values.max() < len(self.dictionary), (self.values, self.dictionary)
-
 
 def first_fault(left: Faults | None, right: Faults | None) -> Faults | None:
     """The faults of two operands of a strict operation: the left one's where both failed."""

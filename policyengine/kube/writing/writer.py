@@ -25,9 +25,8 @@ from policyengine.kube.leaders_transport import NotLeading
 from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.store import Malformed, Store, identity, number
-from policyengine.kube.writing.binding_rights import BindingRights
+from policyengine.kube.writing.bindings import BindingRights, read_node_pods
 from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions
-from policyengine.kube.writing.node_pods import read_node_pods
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
     Action,

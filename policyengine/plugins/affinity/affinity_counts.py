@@ -14,8 +14,7 @@ from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.affinity_term import Term, Terms
-from policyengine.plugins.topology.domain_counts import DomainCounts, Int64
-from policyengine.plugins.topology.pod_index import ByKind, PodIndex, PodKind, pod_index
+from policyengine.plugins.topology.pod_index import ByKind, DomainCounts, Int64, PodIndex, PodKind, pod_index
 
 Effects = Iterable[tuple[str, int]]
 """(topology key, weight): what one pod of a kind adds to its domain of each key."""

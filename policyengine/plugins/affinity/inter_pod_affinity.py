@@ -25,8 +25,7 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.affinity.affinity_counts import AffinityCounts, Effects, Incoming
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.affinity_term import Term, terms_of
-from policyengine.plugins.topology.domain_counts import Int64, rows_that_differ
-from policyengine.plugins.topology.pod_index import PodIndex, PodKind
+from policyengine.plugins.topology.pod_index import Int64, PodIndex, PodKind, rows_that_differ
 
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3
 _REFUSALS: Final = (

@@ -22,8 +22,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from policyengine.cluster.node_objects import Node
-from policyengine.plugins.devices.capacity import NOTHING, Consumption, fits
-from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice
+from policyengine.plugins.devices.device import NOTHING, Consumption, Counters, DeviceID, SliceDevice, fits
 from policyengine.plugins.devices.device_pools import Pool, Slice, Taken
 from policyengine.plugins.devices.device_request import (
     MOST_RESULTS,

@@ -14,8 +14,7 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector
 from policyengine.plugins.selectors.node_selector import required_selectors
 from policyengine.plugins.selectors.tolerations import HARD, TaintTable
-from policyengine.plugins.topology.domain_counts import DomainCounts, Int64, Mask, rows_that_differ
-from policyengine.plugins.topology.pod_index import PodKind, pod_index
+from policyengine.plugins.topology.pod_index import DomainCounts, Int64, Mask, PodKind, pod_index, rows_that_differ
 from policyengine.plugins.topology.spread_constraint import HOSTNAME, Constraint
 
 _UNLABELLED: Final = 1

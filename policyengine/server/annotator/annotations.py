@@ -162,3 +162,33 @@ def _moment(had: Mapping[str, str]) -> float | None:
         return parse_timestamp(had[USAGE_AT]) / 1e9
     except EvaluationError:
         return 0.0
+
+
+RESOURCES: Mapping[str, str] = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "pods": "pods",
+    "gpu": "nvidia.com/gpu",
+    "ephemeral-storage": "ephemeral-storage",
+}
+"""The end of the annotation's name -> the resource."""
+NAMES = tuple(f"{what}-{name}" for name in RESOURCES for what in ("requested", "free"))
+
+
+def requested_of(node: MeasuredNode, requested: Mapping[str, int]) -> dict[str, str]:
+    """The annotations of a node whose pods ask for so much, with which who reads them needs no watch of pods:
+    `requested-RESOURCE` and `free-RESOURCE` of cpu (millicores), memory and ephemeral-storage (bytes), pods and gpu
+    (counts). What is asked for beyond the node's allocatable leaves 0."""
+    said: dict[str, str] = {}
+    for name, resource in RESOURCES.items():
+        asked = requested.get(resource, 0)
+        said |= {f"requested-{name}": str(asked), f"free-{name}": str(max(_allocatable(node, resource) - asked, 0))}
+    return said
+
+
+def _allocatable(node: MeasuredNode, resource: str) -> int:
+    """0 where the node does not say, or not as a quantity."""
+    try:
+        return quantity.amount(resource, node.status.allocatable[resource])
+    except (KeyError, quantity.QuantityError):
+        return 0

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import Kind
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
-from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
+from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of, requested_of
 from policyengine.server.annotator.forecasting import Forecaster
-from policyengine.server.annotator.requested import read_requested, requested_of
 from policyengine.server.annotator.source import (
     RESOURCE,
     Measured,
@@ -35,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 WRITERS = 8
 """Patches under way at once."""
+
+
+PODS = Kind("Pod", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +172,14 @@ class Annotator:
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
+
+
+async def read_requested(client: Client) -> dict[str, Counter[str]]:
+    """Node -> what its pods ask for by resource. Raises `ApiError`, `ConnectionFailed`."""
+    found: dict[str, Counter[str]] = {}
+    async for raw in client.list_all(PODS):
+        with suppress(ObjectError):
+            pod = PodInfo(decode(Pod, raw))
+            if pod.node_name:
+                found.setdefault(pod.node_name, Counter()).update({**dict(pod.requests.items()), "pods": 1})
+    return found

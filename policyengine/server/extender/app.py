@@ -24,14 +24,13 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.demand_memory import DemandMemory
 from policyengine.kube.http.client import Client
 from policyengine.kube.stores import Store
-from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.callers import Reviewer
 from policyengine.server.certificate import ServingCertificate
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import FILTER, PREEMPT, PRIORITIZE, VERBS, Answer, Verbs, refused
-from policyengine.server.listening import MAX_CONNECTIONS, listening
+from policyengine.server.listening import MAX_CONNECTIONS, Bodies, BodyRefused, listening
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__

@@ -23,7 +23,7 @@ from aiohttp import web
 from policyengine.clock import Clock
 from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
-from policyengine.server.pages import compare, node, nodes, overview, pod, pods, policy, rendering
+from policyengine.server.pages import compare, nodes, overview, pod, policy, rendering
 from policyengine.server.pages.covering import Covered, Covering
 from policyengine.server.pages.source import Asked, Moment, NotShown, Source
 from policyengine.server.pages.viewers import STREAM, Parts, Viewers
@@ -51,10 +51,10 @@ Content = Callable[[Moment, Asked], dict[str, Any]]
 """What a page's template shows. Raises `NotShown`."""
 PAGES: Final[dict[str, tuple[str, Content]]] = {
     "": ("overview.html", overview.content),
-    "pods": ("pods.html", pods.content),
+    "pods": ("pods.html", pod.all_content),
     "pods/{namespace}/{name}": ("pod.html", pod.content),
-    "nodes": ("nodes.html", nodes.content),
-    "nodes/{name}": ("node.html", node.content),
+    "nodes": ("nodes.html", nodes.all_content),
+    "nodes/{name}": ("node.html", nodes.content),
     "policies": ("policies.html", policy.all_content),
     "policies/{scheduler}": ("policy.html", policy.content),
 }

@@ -1,9 +1,9 @@
 """The API server: one request in, one response out, free of sockets; all time from a clock, all chance from a seed.
 
-The steps of a request, in the real server's order: who asks, may they, what fault is injected, what is meant, do it.
+The steps of a request, in the real server's order: who asks, may they, what is meant, do it.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,8 +22,6 @@ from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     read_object,
 )
-from policyengine.simulator.api_server.faults.effects import Drop
-from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
@@ -53,19 +51,18 @@ from policyengine.simulator.api_server.statuses import (
     success,
     too_large,
 )
-from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.store import Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import Deleter, read_delete_options
 from policyengine.simulator.api_server.writing.patcher import Patcher
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.registry import Registry, Write
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 BOOTSTRAP = FOLDER / "bootstrap.jsonl"
 DEFAULT_WINDOW = 10_000
-DEFAULT_LOG = 200_000
 DISABLED_ADMISSION = ("ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition")
 """The admission plugins that make no sense without a controller manager; the real server of a sandbox runs so, too."""
 
@@ -74,9 +71,12 @@ class ApiServer:
     """An API server in memory.
 
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
-    resource remembers for watches, `log_limit` how many writes the log keeps. `address` is what discovery says.
-    `disabled_admission` names plugins as kube-apiserver's flag does; `Priority` is the only one that can be turned off.
+    resource remembers for watches. `address` is what discovery says. `disabled_admission` names plugins as
+    kube-apiserver's flag does; `Priority` is the only one that can be turned off.
     """
+
+    is_slow = False
+    """Whether answers take time on the clock: else a client's time-out bounds nothing."""
 
     def __init__(
         self,
@@ -85,17 +85,15 @@ class ApiServer:
         *,
         tokens: Mapping[str, User] | None = None,
         window: int = DEFAULT_WINDOW,
-        log_limit: int | None = DEFAULT_LOG,
         address: str = "127.0.0.1:6443",
         disabled_admission: Collection[str] = DISABLED_ADMISSION,
     ) -> None:
-        self.clock = clock = OffsetClock(clock)
+        self.clock = clock
         self.address = address
         self.store = Store(window)
         self.kinds = Kinds()
-        self.log = WriteLog(log_limit)
         self.names = Names(seed)
-        self.registry = Registry(self.store, self.kinds, clock, self.names, self.log)
+        self.registry = Registry(self.store, self.kinds, clock, self.names, self.after_write)
         self.deleter = Deleter(self.registry)
         self.authenticator = Authenticator(tokens)
         self.authorizer = Authorizer(self.store)
@@ -105,14 +103,12 @@ class ApiServer:
         ]
         if "Priority" not in disabled_admission:
             self.registry.guards.append(partial(admit_priority, self.store))
-        self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
         self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
         self._patcher = Patcher(self.registry)
         self._subresources = Subresources(self.registry, self.deleter, self.authorizer, self.authenticator)
         self._custom = CustomKinds(self.registry)
         self._views: dict[tuple[str, str, str, str], View] = {}
-        self.registry.after_write.append(self._after_write)
         self._seed()
 
     def _seed(self) -> None:
@@ -123,34 +119,20 @@ class ApiServer:
             kind = self.kinds.built_in(row["group"], row["version"], row["plural"])
             self.registry.create(kind, row["namespace"], row["object"], WriteOptions(), caller)
 
-    def _after_write(self, kind: Kind, before: Entry | None, obj: Object | None) -> None:
+    def after_write(self, write: Write) -> None:
+        """A write took effect."""
+        kind, before, obj = write.kind, write.before, write.obj
         if kind.group == RBAC_GROUP:
             self.authorizer.refresh()
         if kind.kind == "CustomResourceDefinition":
             self._custom.follow(before.object() if before else None, obj)
             self._views.clear()
 
-    def restart(self, seconds: float = 0.0, forget: bool = True) -> None:
-        """As if the process ended: watches break off, nothing is answered for `seconds`, caches begin anew."""
-        if seconds > 0:
-            self.faults.add(Drop(reached=False), times=None, seconds=seconds)
-        self.end_watches()
-        if forget:
-            self.store.compact()
-
     def end_watches(self) -> None:
         """End every open watch after what it has been told."""
         for collection in self.store.collections():
             for watcher in tuple(collection.watchers):
                 watcher.close()
-
-    async def _perform(self, request: Request) -> Response:
-        """A request as administrator, without injected faults."""
-        info = parse_path(request.method, request.path, request.query)
-        try:
-            return await self._route(request, info, Caller(ADMIN, request.user_agent))
-        except ApiError as error:
-            return error_response(error)
 
     # One request
 
@@ -173,19 +155,22 @@ class ApiServer:
             self.authorizer.check(user, info)
         if len(request.body) > MAX_BODY:
             raise too_large()
-        caller = Caller(user, request.user_agent)
-        effects = self.faults.find(info, request.user_agent, user.name)
-        if not effects and not request.query.get("resourceVersion"):
-            # Nothing here waits, so there is no time to bound.
-            return await self._route(request, info, caller)
+        return await self.answer(request, info, Caller(user, request.user_agent), seconds)
 
-        async def act() -> Response:
-            return await self.faults.around(effects, request, lambda: self._route(request, info, caller))
+    async def answer(self, request: Request, info: RequestInfo, caller: Caller, seconds: float | None) -> Response:
+        """The answer to a request that is allowed, within the `seconds` it may take. Raises `ApiError`."""
+        act = self.route(request, info, caller)
+        if not request.query.get("resourceVersion"):
+            return await act  # nothing here waits, so there is no time to bound
+        return await self.in_time(act, seconds)
 
-        answer = await (act() if seconds is None else within(self.clock, seconds, act(), goes_on=True))
+    async def in_time(self, act: Coroutine[Any, Any, Response], seconds: float | None) -> Response:
+        """What `act` answers, or that it is late."""
+        answer = await (act if seconds is None else within(self.clock, seconds, act, goes_on=True))
         return answer or Response(504, {"Content-Type": "text/plain; charset=utf-8"}, encode(LATE))
 
-    async def _route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
+    async def route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
+        """Carry a request out. Raises `ApiError`."""
         if not info.is_resource:
             return self._root.answer(request)
         kind = self.kinds.find(info.group, info.version, info.resource)
@@ -207,7 +192,7 @@ class ApiServer:
             case "list":
                 return await self._list(call)
             case "watch":
-                return await self._watch(call)
+                return await self.watch(call)
             case "create":
                 return self._create(call)
             case "update":
@@ -257,11 +242,10 @@ class ApiServer:
         body = await self._lister.answer(self._query(call), view, call.request.as_of)
         return Response(200, {"Content-Type": view.content_type}, body)
 
-    async def _watch(self, call: Call) -> Response:
+    async def watch(self, call: Call) -> Response:
+        """A watch, its body the lines."""
         view = self._view_of(call)
         stream: AsyncIterator[bytes] = await self._lister.watch(self._query(call), view, self.registry.empty(call.kind))
-        # Always: a rule that is added later acts on the watches that are open by then.
-        stream = self.faults.stream(call.info, call.request.user_agent, stream, call.caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
 
     # Writing

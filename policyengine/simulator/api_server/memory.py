@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from policyengine.kube.http.client import ConnectionFailed, TimedOut, lines_of
-from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
-from policyengine.simulator.api_server.requests import Request, Response, User, within
+from policyengine.simulator.api_server.requests import ConnectionDropped, Request, Response, User, within
 
 
 def _failed(dropped: ConnectionDropped, began: bool = True) -> ConnectionFailed:
@@ -82,8 +81,7 @@ class MemoryTransport:
         given.setdefault("user-agent", self._user_agent)
         request = Request(method, bare, asked, given, body or b"", self._user)
         try:
-            # Without faults an answer comes in no time, so there is nothing to bound.
-            if timeout is None or not self._api.faults.active:
+            if timeout is None or not self._api.is_slow:
                 return MemoryResponse(await self._api.handle(request))
             answer = await within(self._api.clock, timeout, self._api.handle(request))
         except ConnectionDropped as dropped:

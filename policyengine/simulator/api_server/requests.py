@@ -67,6 +67,18 @@ class Response:
     body: bytes | AsyncIterator[bytes]
 
 
+class ConnectionDropped(Exception):
+    """The connection breaks without an answer: who answers in the server's place has it so (`ApiServer.answer`).
+
+    `applied`: the request took effect. `reached`: the server saw it; False for a connection refused.
+    """
+
+    def __init__(self, applied: bool, reached: bool = True) -> None:
+        super().__init__("the connection was dropped" if reached else "the connection was refused")
+        self.applied = applied
+        self.reached = reached
+
+
 def json_response(status: int, body: object) -> Response:
     """A JSON answer; bytes are JSON already."""
     return Response(status, {"Content-Type": "application/json"}, body if isinstance(body, bytes) else encode(body))

@@ -1,4 +1,4 @@
-"""Storage: every object as encoded JSON under one growing revision, a bounded window of changes, a log of all writes.
+"""Storage: every object as encoded JSON under one growing revision, a bounded window of changes.
 
 Rules this file owns:
 1. A resourceVersion is the store's revision at the write; one write, one revision, over all kinds.
@@ -7,8 +7,6 @@ Rules this file owns:
 3. A collection holds its last `window` changes, each with the object before it. So any state since `oldest` can be
    told again: a watch resumes from there, a list at an exact revision rolls the present back.
 4. Watchers see each change once, in order, in the same call that made it.
-5. The log has one record a write, in order of resourceVersion; requests that changed nothing leave none. An auditor
-   that shares no code with the scheduler reads it.
 """
 
 from bisect import bisect_left, insort
@@ -217,42 +215,3 @@ class Store:
 def key_of(namespace: str, name: str) -> str:
     """The key in a collection."""
     return f"{namespace}/{name}" if namespace else name
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One write as it took effect; the objects are without `kind` and `apiVersion`."""
-
-    verb: str
-    kind: str
-    namespace: str
-    name: str
-    subresource: str
-    user: str
-    user_agent: str
-    resource_version: int
-    time: float
-    before_raw: bytes | None
-    after_raw: bytes | None
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`, or `name`."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    @property
-    def before(self) -> Object | None:
-        """The object before; None for a create."""
-        return None if self.before_raw is None else decode(self.before_raw)
-
-    @property
-    def after(self) -> Object | None:
-        """The object after; None for a removal."""
-        return None if self.after_raw is None else decode(self.after_raw)
-
-
-class WriteLog:
-    """The last `limit` writes; all, where it is None."""
-
-    def __init__(self, limit: int | None = None) -> None:
-        self.writes: deque[Write] = deque(maxlen=limit)

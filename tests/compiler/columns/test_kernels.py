@@ -22,6 +22,7 @@ from policyengine.language.functions.probability import beta_cdf
 from policyengine.language.functions.table import is_open, substitute
 from policyengine.language.types import DOUBLE, INT, STRING, Kind, Type
 from policyengine.language.values import optional
+from tests.compiler.column_rules import check_column
 
 
 def test_every_function_has_a_kernel_or_says_that_it_has_none() -> None:
@@ -116,7 +117,7 @@ def test_a_function_answers_or_fails_at_the_extremes_and_its_column_alike(name: 
         columns = [column_of(values, kind) for values, kind in zip(zip(*rows, strict=True), parameters, strict=True)]
         with np.errstate(all="ignore"):
             column = kernel(*columns)
-        column.validate(len(rows), result)
+        check_column(column, len(rows), result)
         got = ["failed" if isinstance(value, Failed) else value for value in column.to_list(len(rows))]
         for row, one, other in zip(rows, got, wanted, strict=True):
             assert repr(one) == repr(other), (name, row)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
@@ -18,6 +17,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.framework import test_incremental as incremental
 
 # --- cached columns --------------------------------------------------------------------------------------

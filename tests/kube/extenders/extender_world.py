@@ -15,9 +15,10 @@ from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
+from tests.faulty_server.server import FaultyServer
+from tests.scheduler.invariants import validate
 
 HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
 PODS = "/api/v1/namespaces/default/pods"
@@ -40,7 +41,7 @@ class World:
         self.expected: set[str] = set()
         """Names that a test looks for among the deleted."""
         # Pods say their priority themselves, without a class.
-        self.api = ApiServer(SystemClock(), disabled_admission=("Priority",))
+        self.api = FaultyServer(SystemClock(), disabled_admission=("Priority",))
         self.outside = MemoryTransport(self.api, user_agent="test")
         self.scheduler: Scheduler
 
@@ -117,7 +118,7 @@ async def world(answer: Answer, *given: dict[str, Any]) -> AsyncIterator[World]:
     task = asyncio.ensure_future(at.scheduler.run(stop))
     try:
         yield at
-        at.scheduler.state.validate()
+        validate(at.scheduler.state)
     finally:
         stop.set()
         await task

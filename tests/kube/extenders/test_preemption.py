@@ -223,4 +223,4 @@ async def test_a_binding_that_an_ignorable_extender_does_not_make_is_made_all_th
     async with world(lambda verb, body: web.Response(status=500), {"bindVerb": "bind", "ignorable": True}) as at:
         await at.pod("p")
         assert await at.until_bound("p") in NODES
-        assert [one.user_agent for one in at.api.log.writes if one.subresource == "binding"] == ["scheduler"]
+        assert [one.user_agent for one in at.api.writes if one.subresource == "binding"] == ["scheduler"]

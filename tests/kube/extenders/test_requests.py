@@ -193,4 +193,4 @@ async def test_an_extender_may_bind() -> None:
             "PodUID": (await at.get("p"))["metadata"]["uid"],
             "Node": node_name,
         }
-        assert [one.user_agent for one in at.api.log.writes if one.subresource == "binding"] == ["test"]
+        assert [one.user_agent for one in at.api.writes if one.subresource == "binding"] == ["test"]

@@ -19,9 +19,9 @@ from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
 from policyengine.kube.watching.definitions import ABSENT_FOR
 from policyengine.kube.watching.reflector import REFUSED_FOR
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects
 from tests.faults.objects import CRD, CRDS, MERGE, POLICIES
 from tests.faults.world import World, play
+from tests.faulty_server import effects
 from tests.kube.policies.reload_scenes import (
     EVENTS,
     PIN,

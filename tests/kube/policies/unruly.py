@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.kube.policies import compiling, proof
+from policyengine.kube.policies import compiling, proving
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.plugins.registry import IN_TREE
@@ -20,7 +20,7 @@ def registry() -> PluginRegistry:
     """The in-tree plugins."""
     main = sys.modules["__main__"]
     if main.__spec__ is not None and main.__spec__.name.endswith(".limited_process"):
-        proof.compiled = _unruly  # in the process that proves, and nowhere else
+        proving.compiled = _unruly  # in the process that proves, and nowhere else
     return IN_TREE
 
 

@@ -24,10 +24,10 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
 )
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as fault
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.deploy.manifests import DEPLOY
+from tests.faulty_server import effects as fault
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, *profiles: Profile) -> None:
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock)
+        self.api = FaultyServer(self.clock)
         self._messages = MessageQueue(limit=1000)
         self.client = Client(MemoryTransport(self.api))
         history = ServerHistory(self.client, self.clock)

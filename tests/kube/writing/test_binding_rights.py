@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from policyengine.kube.writing.binding_rights import REMEMBERED, BindingRights
+from policyengine.kube.writing.bindings import REMEMBERED, BindingRights
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded
 from tests.kube.virtual_time import VirtualClock, run
 

@@ -12,7 +12,6 @@ from policyengine.kube.http.client import Client, Response
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.binding.verification import GIVES_WAY
-from policyengine.simulator.api_server.faults import effects as effects
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
@@ -20,6 +19,7 @@ from tests.faults.actors import meanwhile
 from tests.faults.objects import binding
 from tests.kube import scenes
 from tests.kube.scenes import EVENTS, PODS, pod
+from tests.scheduler.invariants import validate
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
 DELETIONS = {"verb": "delete", "resource": "pods", "client": "scheduler"}
@@ -78,7 +78,7 @@ async def play(work: Callable[[World], Awaitable[None]]) -> None:
     task = asyncio.ensure_future(world.scheduler.run(world.stop))
     await asyncio.sleep(1)
     await work(world)
-    world.scheduler.state.validate()
+    validate(world.scheduler.state)
     world.stop.set()
     await asyncio.wait_for(task, 60)
 

@@ -23,12 +23,13 @@ from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import PatchPodCondition
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
+from tests.faulty_server import effects as fault
 from tests.kube import scenes
 from tests.kube.scenes import PODS, pod
+from tests.scheduler.invariants import validate
 from tests.shared_facts import shared
 
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
@@ -87,7 +88,7 @@ async def play(work: Callable[[World], Awaitable[None]], profile: Profile | None
     task = asyncio.ensure_future(world.scheduler.run(world.stop))
     await asyncio.sleep(1)
     await work(world)
-    world.scheduler.state.validate()
+    validate(world.scheduler.state)
     world.stop.set()
     await asyncio.wait_for(task, 60)
 

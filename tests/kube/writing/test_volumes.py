@@ -13,12 +13,13 @@ from policyengine.kube.runner import Runner
 from policyengine.kube.watching.informers import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create
+from tests.faulty_server import effects as fault
 from tests.kube import scenes
 from tests.kube.scenes import EVENTS, MERGE, PODS, whatever_becomes_of_requests
+from tests.scheduler.invariants import validate
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -102,12 +103,12 @@ class World(scenes.World):
             if helper.done():
                 helper.result()
             helper.cancel()
-        self.state.validate()
+        validate(self.state)
 
     def writes_of_scheduler(self) -> list[tuple[str, str]]:
         return [
             (one.kind, one.verb)
-            for one in self.api.log.writes
+            for one in self.api.writes
             if one.user == "system:kube-scheduler" and one.kind.startswith("PersistentVolume")
         ]
 

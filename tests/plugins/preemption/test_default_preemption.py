@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.objects import decode
 from policyengine.cluster.view import ClusterView
@@ -24,6 +23,7 @@ from policyengine.plugins.preemption.victim_arithmetic import known_filters
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.cluster.view_dump import dump_view
 
 LABELS = st.sampled_from([{}, {"app": "a"}, {"app": "b"}])

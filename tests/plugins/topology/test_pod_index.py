@@ -3,8 +3,7 @@
 import numpy as np
 
 from policyengine.cluster.view import ClusterView
-from policyengine.plugins.topology.domain_counts import DomainCounts
-from policyengine.plugins.topology.pod_index import FEW_KINDS, ByKind, pod_index
+from policyengine.plugins.topology.pod_index import FEW_KINDS, ByKind, DomainCounts, pod_index
 from tests.builders import make_node, make_pod
 
 

@@ -11,6 +11,7 @@ import pytest
 from policyengine.framework.profile import QueueSettings
 from tests.scheduler.auditor import Auditor
 from tests.scheduler.driver import Driver, Label, profile
+from tests.scheduler.invariants import validate
 from tests.scheduler.world import World
 
 SEEDS = 100
@@ -78,10 +79,10 @@ def test_two_gangs_never_deadlock_and_only_whole_gangs_run(block: int) -> None:
         for _ in range(40):
             step(world, random)
             auditor.look()
-        world.driver.state.validate()
+        validate(world.driver.state)
         while True:
             world.settle(rounds=8)
-            world.driver.state.validate()
+            validate(world.driver.state)
             auditor.look()
             assert auditor.partial == {}, f"seed {seed}: {auditor.gangs()}"
             if not finish_a_gang(world, auditor):
@@ -111,7 +112,7 @@ def test_a_gang_whose_bindings_fail_is_whole_in_the_end(block: int) -> None:
             auditor.look()
         empty(world)
         world.settle(rounds=8)
-        world.driver.state.validate()
+        validate(world.driver.state)
         auditor.look()
         assert world.driver.state.bindings_under_way == 0
         # What was bound before a mate's binding failed cannot be taken back; the rest comes as soon as there is room.
@@ -180,7 +181,7 @@ def test_gangs_that_a_drain_left_in_part_do_not_block_each_other_past_their_time
             world.drain_node(name)
         world.settle()
         auditor.look()
-        world.driver.state.validate()
+        validate(world.driver.state)
         for one, other in permutations(auditor.partial, 2):
             blocks = world.is_whole_without(one, auditor.gangs()[one][1], other)
             assert not blocks or not world.is_whole_without(other, auditor.gangs()[other][1], one), f"seed {seed}"

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare
 from policyengine.scheduler.queue.fair_share import FairPods
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.cluster.consistency import validate_view
 from tests.scheduler.driver import Driver, binds
 from tests.scheduler.policy_members import driven
 

@@ -23,10 +23,10 @@ from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.tracing import PodTraces
 from policyengine.simulator.api_server import statuses
-from policyengine.simulator.api_server.faults import effects as fault
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
+from tests.faulty_server import effects as fault
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 from tests.shared_facts import shared
 
@@ -38,7 +38,7 @@ class World:
     def __init__(self, tracer: Any = None) -> None:
         self.tracer = tracer
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock)
+        self.api = FaultyServer(self.clock)
         self.outside = MemoryTransport(self.api, user_agent="test")
         self.registry = SchedulerMetrics()
         self.core: ObservedCore

@@ -21,12 +21,12 @@ from policyengine.server.rewards.book import Book, Learning, Reward
 from policyengine.server.rewards.monitor import KEY, OF_NODE, PREFIX, Monitor, Settings, changes, is_ours, said_of_nodes
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.access.authentication import service_account
-from policyengine.simulator.api_server.faults import effects
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.deploy.rights import apply, manifests
+from tests.faulty_server import effects
+from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -41,7 +41,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock: Clock = VirtualClock()
-        self.api = ApiServer(self.clock, tokens={})
+        self.api = FaultyServer(self.clock, tokens={})
         self.transport = MemoryTransport(self.api, user=ADMIN)
         self.client = Client(self.transport)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from policyengine.simulator.api_server import ApiServer, Request
+from policyengine.simulator.api_server import Request
 from policyengine.simulator.api_server.requests import Response
+from tests.faulty_server.server import FaultyServer
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
@@ -68,12 +69,12 @@ class Bench:
     """A fresh server on virtual time."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
-    api: ApiServer = field(init=False)
+    api: FaultyServer = field(init=False)
     window: int = 10_000
     tokens: Any = None
 
     def __post_init__(self) -> None:
-        self.api = ApiServer(self.clock, seed=7, window=self.window, tokens=self.tokens)
+        self.api = FaultyServer(self.clock, seed=7, window=self.window, tokens=self.tokens)
 
     async def raw(
         self, method: str, path: str, body: Any = None, content: str = "application/json", **more: Any

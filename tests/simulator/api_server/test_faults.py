@@ -5,8 +5,8 @@ import pytest
 
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.api_server import MemoryTransport, Request
-from policyengine.simulator.api_server.faults import effects as f
 from policyengine.simulator.api_server.statuses import too_many_requests
+from tests.faulty_server import effects as f
 from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
 
 

@@ -6,21 +6,21 @@ import pytest
 import pytest_asyncio
 
 from policyengine.clock import SystemClock
-from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.faults import effects as f
 from policyengine.simulator.api_server.http import PortInUse, Site, serve
+from tests.faulty_server import effects as f
+from tests.faulty_server.server import FaultyServer
 from tests.simulator.api_server.server_bench import NODES, node
 
 
 @pytest_asyncio.fixture
-async def site() -> AsyncIterator[tuple[ApiServer, Site]]:
-    api = ApiServer(SystemClock())
+async def site() -> AsyncIterator[tuple[FaultyServer, Site]]:
+    api = FaultyServer(SystemClock())
     running = await serve(api)
     yield api, running
     await running.stop()
 
 
-async def test_a_client_that_goes_away_leaves_no_watcher(site: tuple[ApiServer, Site]) -> None:
+async def test_a_client_that_goes_away_leaves_no_watcher(site: tuple[FaultyServer, Site]) -> None:
     api, running = site
     async with aiohttp.ClientSession(running.url) as client:
         watch = await client.get(NODES, params={"watch": "1"})
@@ -34,7 +34,7 @@ async def test_a_client_that_goes_away_leaves_no_watcher(site: tuple[ApiServer, 
         assert not collection.watchers
 
 
-async def test_a_body_over_the_limit_is_refused(site: tuple[ApiServer, Site]) -> None:
+async def test_a_body_over_the_limit_is_refused(site: tuple[FaultyServer, Site]) -> None:
     _, running = site
     async with aiohttp.ClientSession(running.url) as client:
         answer = await client.post(NODES, data=b"x" * (3 * 1024 * 1024 + 1))
@@ -42,7 +42,7 @@ async def test_a_body_over_the_limit_is_refused(site: tuple[ApiServer, Site]) ->
         assert (await answer.json())["reason"] == "RequestEntityTooLarge"
 
 
-async def test_a_dropped_connection_is_dropped_on_the_wire(site: tuple[ApiServer, Site]) -> None:
+async def test_a_dropped_connection_is_dropped_on_the_wire(site: tuple[FaultyServer, Site]) -> None:
     api, running = site
     api.faults.add(f.Drop(after=True), verb="create", resource="nodes")
     async with aiohttp.ClientSession(running.url) as client:
@@ -51,7 +51,7 @@ async def test_a_dropped_connection_is_dropped_on_the_wire(site: tuple[ApiServer
         assert (await client.get(f"{NODES}/n1")).status == 200
 
 
-async def test_a_port_in_use_is_one_clear_error(site: tuple[ApiServer, Site]) -> None:
+async def test_a_port_in_use_is_one_clear_error(site: tuple[FaultyServer, Site]) -> None:
     _, running = site
     with pytest.raises(PortInUse, match=f"port {running.port} on `127.0.0.1` is in use"):
-        await serve(ApiServer(SystemClock()), port=running.port)
+        await serve(FaultyServer(SystemClock()), port=running.port)

@@ -23,7 +23,7 @@ from policyengine.compiler.assemble import PluginRegistry
 from policyengine.control_characters import escaped
 from policyengine.kube.limited_work import Ended, LimitedWork, NoAnswer, NoProcess
 from policyengine.language.parsing.grammar import word_terminals
-from policyengine.server.bodies import Bodies, BodyRefused
+from policyengine.server.listening import Bodies, BodyRefused
 from policyengine.server.pages import rendering
 from policyengine.server.pages.playground import starts, work
 

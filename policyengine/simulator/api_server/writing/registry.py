@@ -6,6 +6,7 @@ UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
@@ -31,8 +32,6 @@ from policyengine.simulator.api_server.store import (
     Entry,
     Object,
     Store,
-    Write,
-    WriteLog,
     child,
     encode,
     key_of,
@@ -59,17 +58,34 @@ Guard = Callable[[Kind, Object, Object | None, User, str], None]
 """Admission of a write: kind, object, the object before (None: it is new), who writes, and the request's verb."""
 
 
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write as it took effect, one a resourceVersion; requests that changed nothing are none."""
+
+    verb: str
+    kind: Kind
+    before: Entry | None
+    """None for a create."""
+    entry: Entry
+    """What was stored; of a removal, what went."""
+    obj: Object | None
+    """The object now; None where it is gone."""
+    caller: Caller
+    subresource: str = ""
+
+
 class Registry:
     """All objects of one server, and how they may change."""
 
-    def __init__(self, store: Store, kinds: Kinds, clock: Clock, names: Names, log: WriteLog) -> None:
+    def __init__(
+        self, store: Store, kinds: Kinds, clock: Clock, names: Names, after_write: Callable[[Write], None]
+    ) -> None:
         self.store = store
         self.kinds = kinds
         self.clock = clock
         self.names = names
-        self.log = log
+        self._after_write = after_write
         self.guards: list[Guard] = []
-        self.after_write: list[Callable[[Kind, Entry | None, Object | None], None]] = []
         self._empty: dict[tuple[str, str, str], Object] = {}
 
     def now(self) -> str:
@@ -112,7 +128,7 @@ class Registry:
         namespace, name = str(meta.get("namespace") or ""), str(meta["name"])
         entry = Entry(namespace, name, str(meta.get("uid", "")), revision, encode(obj))
         self.collection(kind).put(key_of(namespace, name), entry)
-        self._written(verb, kind, before, entry, obj, caller, subresource)
+        self._after_write(Write(verb, kind, before, entry, obj, caller, subresource))
         return entry
 
     def discard(self, kind: Kind, before: Entry, caller: Caller) -> Entry:
@@ -122,25 +138,8 @@ class Registry:
         metadata(obj)["resourceVersion"] = str(revision)
         last = Entry(before.namespace, before.name, before.uid, revision, encode(obj))
         self.collection(kind).remove(key_of(before.namespace, before.name), last)
-        self._written("delete", kind, before, last, None, caller)
+        self._after_write(Write("delete", kind, before, last, None, caller))
         return last
-
-    def _written(
-        self,
-        verb: str,
-        kind: Kind,
-        before: Entry | None,
-        entry: Entry,
-        obj: Object | None,
-        caller: Caller,
-        subresource: str = "",
-    ) -> None:
-        """Write the log and tell who follows; `obj` None: the object is gone."""
-        who = (caller.user.name, caller.user_agent, entry.revision, self.clock.now())
-        raws = (before.raw if before else None, None if obj is None else entry.raw)
-        self.log.writes.append(Write(verb, kind.kind, entry.namespace, entry.name, subresource, *who, *raws))
-        for notify in self.after_write:
-            notify(kind, before, obj)
 
     # Creating
 

@@ -1,6 +1,6 @@
-"""Where the right to bind is missing, as the server's answers to bindings tell it; `/readyz` says so.
+"""What is known beside bindings: the pods of a node where one is to be verified, and where the right to bind is missing.
 
-A namespace counts until a binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is
+The server's answers to bindings tell that the right is missing, and `/readyz` says so. A namespace counts until a binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is
 tried again at least every ten seconds, so without one nothing waits for the right any more. Other refusals with 403, of
 admission plugins or of a namespace that is being deleted, are about the pod.
 """
@@ -8,9 +8,15 @@ admission plugins or of a namespace that is being deleted, are about the pod.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from policyengine.clock import Clock
-from policyengine.scheduler.messages import BindFailed, BindSucceeded, Message
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_objects import Pod
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.watching.store import Store, number
+from policyengine.scheduler.actions import ReadNodePods
+from policyengine.scheduler.messages import BindFailed, BindSucceeded, Message, NodePodsRead, ReadNodePodsFailed
 
 logger = logging.getLogger(__name__)
 
@@ -46,3 +52,23 @@ class BindingRights:
         first, (_, message) = min(self._refused.items())
         others = f" and {len(self._refused) - 1} more" if len(self._refused) > 1 else ""
         return f"pods of namespace `{first}`{others} may not be bound: {message}"
+
+
+async def read_node_pods(client: Client, seen: Store[Pod], asked: ReadNodePods) -> NodePodsRead | ReadNodePodsFailed:
+    """Read them as they are now; one that cannot be read is left out. `seen`: as the watch tells of them, which
+    may have told that one is gone while the answer was on its way."""
+    try:
+        raws = await client.list_node_pods(asked.node)
+    except ApiError as error:
+        return ReadNodePodsFailed(asked, error.retry_after)
+    except ConnectionFailed:
+        return ReadNodePodsFailed(asked)
+    pods: list[Pod] = []
+    for raw in raws:
+        with suppress(ObjectError):  # the watch has reported it
+            pod = decode(Pod, raw)
+            meta = pod.metadata
+            is_known = seen.uid(meta.namespace, meta.name) == meta.uid
+            if is_known or number(meta.resource_version) > number(seen.version):
+                pods.append(pod)
+    return NodePodsRead(asked, tuple(pods))

@@ -1,7 +1,7 @@
 """Fault injection, said in Python and never through the Kubernetes paths.
 
 A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what is done to them;
-`effects` lists the effects. Chance is seeded. `OffsetClock` is a clock whose wall time is off.
+`effects` lists the effects. Chance is seeded.
 """
 
 import random
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.faults.effects import (
+from policyengine.simulator.api_server.requests import ConnectionDropped, Request, RequestInfo, Response
+from tests.faulty_server.effects import (
     REQUEST_EFFECTS,
-    ConnectionDropped,
     Delay,
     Drop,
     Effect,
@@ -27,28 +27,6 @@ from policyengine.simulator.api_server.faults.effects import (
     Truncate,
     overloaded,
 )
-from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
-
-
-class OffsetClock:
-    """Another clock, `offset` seconds ahead of it (behind, where negative)."""
-
-    def __init__(self, inner: Clock, offset: float = 0.0) -> None:
-        self._inner = inner
-        self.offset = offset
-
-    def now(self) -> float:
-        """Wall-clock time in seconds since the epoch, off by `offset`."""
-        return self._inner.now() + self.offset
-
-    def monotonic(self) -> float:
-        """Seconds on the inner clock."""
-        return self._inner.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Return after `seconds`."""
-        await self._inner.sleep(seconds)
-
 
 Act = Callable[[], Awaitable[Response]]
 

@@ -6,10 +6,14 @@ Slow on purpose: it shares no sums with the table it checks.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_table import ABSENT, PodTable
+from policyengine.cluster.requests import CPU, MEMORY
+from policyengine.cluster.usage_counts import UsageCounts
 from policyengine.cluster.view import ClusterView
 
 
@@ -21,7 +25,34 @@ def validate_view(view: ClusterView) -> None:
     for row in range(view.nodes.n):
         _check_node(view, row)
     _check_derived(view.nodes)
-    view.validate_indexes()
+    _check_pod_table(view.nodes.pod_table)
+    _check_usage(view)
+
+
+def with_defaults(table: NodeTable) -> list[Any]:
+    """What is requested of cpu and memory, a container without a request counting 100m and 200Mi."""
+    return [table.allocatable(name) - table.free(name, with_defaults=True) for name in (CPU, MEMORY)]
+
+
+def _check_pod_table(table: PodTable) -> None:
+    if not table._is_read:
+        return
+    now = table.current()
+    assert {info.uid: info for info in now.infos} == dict(table._pods), "the pods of the pod table"
+    for place, info in enumerate(now.infos):
+        assert table._place_of[info.uid] == place, "places"
+        row = table._row_of.get(info.node_name, ABSENT) if info.node_name else ABSENT
+        assert now.rows[place] == row, f"row of {info}"
+    for name, column in table._columns.items():
+        for place, info in enumerate(now.infos):
+            assert column.value(place) == column.read(place), f"column {name} of {info}"
+
+
+def _check_usage(view: ClusterView) -> None:
+    placed = [info for info in view.pods.values() if info.node_name]
+    for grouping, counts in view._usage._by_grouping.items():
+        expected = UsageCounts((info, grouping.groups(info)) for info in placed).dump()
+        assert counts.dump() == expected, f"counts {counts.dump()} should be {expected}"
 
 
 def _require(holds: bool, what: str) -> None:
@@ -95,8 +126,7 @@ def _check_node(view: ClusterView, row: int) -> None:
     columns = (
         table.allowed_pods,
         table.pod_count,
-        table.nonzero_requested_cpu,
-        table.nonzero_requested_memory,
+        *with_defaults(table),
     )
     _require(tuple(int(column[row]) for column in columns) == expected, f"the counts of `{name}`")
     ports = Counter(port for shape in shapes for port in shape.host_ports)

@@ -1,15 +1,18 @@
-"""The invariants of `core` and all below, asserted: tests call this after every message."""
+"""The invariants of `core` and all below, asserted."""
 
 from __future__ import annotations
 
-from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.reservations import Phase
+from policyengine.scheduler.state import SchedulerState
+from tests.cluster.consistency import validate_view
+from tests.cluster.view_dump import assumption_owners
 
 
-def validate(core: Core) -> None:
+def validate(state: SchedulerState) -> None:
     """AssertionError names the first invariant that does not hold."""
+    core = state._core
     validate_view(core.view)
     for served in core.profiles.values():
         served.queue.validate()
@@ -57,7 +60,7 @@ def _validate_reservations(core: Core) -> None:
         settled = decision.phase is Phase.POSTED
         assert settled is (decision.bind.uid not in core.bindings.unsettled), f"{pod!r} is {decision.phase.value}"
     assert core.bindings.unsettled.keys() <= core.bindings.keys(), "a binding that has ended is looked at"
-    for uid in core.view.assumption_owners:
+    for uid in assumption_owners(core.view):
         assert uid in core.bindings or uid in core.waiting_pods, f"objects are assumed for {uid}, which has no room"
 
 

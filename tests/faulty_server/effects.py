@@ -7,18 +7,6 @@ from policyengine.simulator.api_server.statuses import ApiError, expired
 from policyengine.simulator.api_server.store import decode, encode, metadata
 
 
-class ConnectionDropped(Exception):
-    """The connection breaks without an answer.
-
-    `applied`: the request took effect. `reached`: the server saw it; False for a connection refused.
-    """
-
-    def __init__(self, applied: bool, reached: bool = True) -> None:
-        super().__init__("the connection was dropped" if reached else "the connection was refused")
-        self.applied = applied
-        self.reached = reached
-
-
 @dataclass(frozen=True, slots=True)
 class Delay:
     """Wait before (or, `after`, once the effect is there but before the answer)."""
