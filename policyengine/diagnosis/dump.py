@@ -4,8 +4,8 @@ It is a Kubernetes `List` (`kubectl get nodes,pods,… -A -o json`), which may h
 (`nodes`, `pods`, `pending`, `namespaces`, …). Pods without a node that are not finished are pending, wherever they
 stand.
 
-What a dump lacks that its pods, or the policies, refer to makes the forecast one of another cluster. Only a kind that is
-missing as a whole is told of; an object that is not there may be what a pod waits for.
+What a dump lacks that its pods, or the policies, refer to makes the forecast one of another cluster. Only a kind that
+is missing as a whole is told of; an object that is not there may be what a pod waits for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What is known beside bindings: the pods of a node where one is to be verified, and where the right to bind is missing.
+"""What is known beside bindings: the pods of a node where one is to be verified, and where the right to bind is
+missing.
 
-The server's answers to bindings tell that the right is missing, and `/readyz` says so. A namespace counts until a binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is
-tried again at least every ten seconds, so without one nothing waits for the right any more. Other refusals with 403, of
-admission plugins or of a namespace that is being deleted, are about the pod.
+The server's answers to bindings tell that the right is missing, and `/readyz` says so. A namespace counts until a
+binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is tried again at least every
+ten seconds, so without one nothing waits for the right any more. Other refusals with 403, of admission plugins or of a
+namespace that is being deleted, are about the pod.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A *kind* is all that a plugin may ask about a placed pod: namespace, labels, whe
 (anti-)affinity. Pods made from one template are of one kind, so a selector is matched once a kind, not once a pod.
 Each node table has one index, shared by all plugins. It follows the pod journal and reads a row again when it changed.
 
-The sums by which spreading and inter-pod affinity decide are counted by domain: a topology key is a node label, and each
-of its values is a domain. Worked example for the key `zone`; `pods` is the weight of the pods on a node, and n3 is not
-eligible:
+The sums by which spreading and inter-pod affinity decide are counted by domain: a topology key is a node label, and
+each of its values is a domain. Worked example for the key `zone`; `pods` is the weight of the pods on a node, and n3 is
+not eligible:
 
     node   zone   eligible   pods         domain   sum   nodes
     n0     a      yes        2            a        3     2

@@ -1,5 +1,5 @@
-"""The PersistentVolumeClaims of a pod, their volumes and storage classes; and VolumeBinding between Reserve and Bind: the
-patches of volumes and claims, and whether all claims are bound.
+"""The PersistentVolumeClaims of a pod, their volumes and storage classes; and VolumeBinding between Reserve and Bind:
+the patches of volumes and claims, and whether all claims are bound.
 
 A static volume gets its `claimRef`; a claim to be provisioned gets the name of the node. The volume controller and
 the provisioners do the rest. They remove the node's name from the claim if they cannot. Source: kube-scheduler's

@@ -1,4 +1,6 @@
-"""All nodes, or those of a group; and one of them: how full it is, what runs on it, why the pods that wait are not there."""
+"""All nodes, or those of a group; and one of them: how full it is, what runs on it, why the pods that wait are not
+there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pods that wait, and those that are looked for by name or node. One pod: its story, what every rule says of every node, why it has its node, and what would help."""
+"""The pods that wait, and those that are looked for by name or node. One pod: its story, what every rule says of every
+node, why it has its node, and what would help.
+"""
 
 from __future__ import annotations
 
