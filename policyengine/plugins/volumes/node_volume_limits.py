@@ -27,7 +27,7 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.volumes.volume_plan import (
+from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,
     VOLUME,

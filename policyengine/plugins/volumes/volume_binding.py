@@ -32,24 +32,22 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
 from policyengine.plugins.selectors.node_selector import Mask
-from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
-from policyengine.plugins.volumes.volume_plan import (
+from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,
     SELECTED_NODE,
     VOLUME,
     WAIT_FOR_FIRST_CONSUMER,
-    Bound,
-    check_plan,
     claim_refs,
     class_name,
     find_claim,
     is_fully_bound,
-    make_plan,
     names_claim,
     not_for_pod,
     not_found,
 )
+from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
+from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"

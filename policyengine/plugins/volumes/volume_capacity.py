@@ -23,8 +23,8 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volumes.volume_binding import PodClaims, VolumeBinding
+from policyengine.plugins.volumes.volume_claims import class_name
 from policyengine.plugins.volumes.volume_matching import Match, storage_of
-from policyengine.plugins.volumes.volume_plan import class_name
 
 Amounts = NDArray[np.int64]
 

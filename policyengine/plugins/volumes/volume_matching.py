@@ -27,7 +27,7 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
-from policyengine.plugins.volumes.volume_plan import class_name
+from policyengine.plugins.volumes.volume_claims import class_name
 from policyengine.quantity import nanos_or_0
 
 _STORAGE: Final = "storage"

@@ -19,7 +19,7 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.volumes.volume_plan import CLAIM, claim_refs, find_claim, names_claim, not_found
+from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _DISK, _CLAIM = 1, 2

@@ -16,7 +16,7 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.plugins.selectors.node_selector import LabelTest, Mask
-from policyengine.plugins.volumes.volume_plan import (
+from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,
     VOLUME,
