@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import FairShare, GangRule, Profile
 from policyengine.framework.quota import QuotaRule
 
 if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
     from policyengine.trials.play import Play
 
 
@@ -94,10 +96,14 @@ class Watching:
         self.play: Play | None = None
         self.members: dict[str, Member] = {}
         """By the UIDs of pods."""
+        self._as_made: dict[str, Mapping[str, Any]] = {}
+        """UID -> JSON, of those that were not taken down yet."""
 
     def __call__(self, at: float, what: str, details: Mapping[str, Any]) -> None:
         """As `play.Watch` is told."""
-        if what in ("bound", "ended"):
+        if what == "pod":
+            self._as_made[details["metadata"]["uid"]] = details
+        elif what in ("bound", "ended"):
             self._take(details["uid"])
 
     def finish(self) -> None:
@@ -108,6 +114,10 @@ class Watching:
 
     def _take(self, uid: str) -> None:
         if uid not in self.members and self.play is not None:
-            pod = self.play.trial.state.view.pods.get(uid)
+            view, made = self.play.trial.state.view, self._as_made.pop(uid, None)
+            pod = view.pods.get(uid)
+            if pod is None and made is not None:  # it came and went before anybody was told of it
+                pod = PodInfo(decode(Pod, made))
+                view.introduce(pod)
             if pod is not None:
                 self.members[uid] = self._memberships.of(pod)

@@ -94,6 +94,17 @@ def test_tenants_are_those_of_the_policy_with_their_waits_and_their_share_of_the
     assert found.json["byTenant"]["a"]["new"]["p99"] == 0.0
 
 
+def test_a_pod_that_is_bound_and_preempted_at_one_moment_counts_for_its_tenant() -> None:
+    fair = PACKED[:-1] + 'queue { order by pod.name fair by pod.labels[?"team"].orValue("") } }'
+    pods = [
+        {"name": "a", "labels": {"team": "a"}, "requests": {"cpu": 1}},
+        {"name": "b", "labels": {"team": "b"}, "requests": {"cpu": 1}, "priority": 9},
+    ]
+    [run, _] = runs(fair, fair, nodes=[{"name": "n", "allocatable": {"cpu": 1}}], pods=pods)
+    assert [pod.how for pod in run.ledger.pods.values()] == ["preempted", ""]
+    assert [run.member(uid).tenant for uid in run.ledger.pods] == ["a", "b"]
+
+
 def test_what_there_is_goes_to_who_asks_for_least_and_the_rest_by_weight() -> None:
     one = {"a": 1.0, "b": 1.0, "c": 1.0}
     assert fair_shares({"a": 0.1, "b": 0.6, "c": 0.6}, one, 0.8) == approx({"a": 0.1, "b": 0.35, "c": 0.35})
