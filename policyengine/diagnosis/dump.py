@@ -189,7 +189,8 @@ def missing_kinds(objects: Iterable[DumpedObject], profiles: Sequence[Profile]) 
     wanted = {NODES.kind} | {kind for profile in profiles for kind in profile.kinds}
     for pod in waiting:
         wanted |= _referred_to(pod)
-    return [kind.plural for kind in (NODES, *BY_KIND.values()) if kind.kind in wanted - there]
+    plurals = (kind.plural for kind in (NODES, *BY_KIND.values()) if kind.kind in wanted - there)
+    return list(dict.fromkeys(plurals))  # two kinds are called `podgroups`
 
 
 def pods_without_priority(objects: Iterable[DumpedObject]) -> int:

@@ -169,6 +169,14 @@ def test_what_is_missing_in_the_file_is_told_in_a_line(tmp_path: Path) -> None:
     assert "1 pod in" in priority and "they count as 0" in priority
 
 
+def test_a_policy_that_asks_for_a_pod_group_by_its_name_is_told_where_the_file_has_none(tmp_path: Path) -> None:
+    policy = tmp_path / "t.policy"
+    text = 'policy "t" { scheduler "default-scheduler" filter "f" { require podGroup("g").hasValue() else "none" } }'
+    policy.write_text(text, encoding="utf-8")
+    [line] = run(written(tmp_path, node(), pod("p")), "--policy", str(policy)).stderr.splitlines()
+    assert "has no podgroups, which" in line and "kubectl get nodes,pods,podgroups -A -o json" in line
+
+
 def test_nodes_that_say_no_room_for_pods_are_told_in_a_line(tmp_path: Path) -> None:
     bare = node()
     bare["status"]["allocatable"].pop("pods")
