@@ -29,7 +29,7 @@ from policyengine.kube.record_writer import RecordWriter
 from policyengine.kube.runner import Runner
 from policyengine.plugins.registry import default_profile
 from policyengine.recording.directory import Limits
-from policyengine.scheduler.driven import DrivenCore
+from policyengine.scheduler.messages import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 
 

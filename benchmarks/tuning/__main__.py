@@ -26,14 +26,12 @@ from benchmarks.tuning.bound import most_gpus
 from benchmarks.tuning.openb import GPU, HELD_OUT, TRAINED, Cluster
 from policyengine.commands.progress import Stages
 from policyengine.language.diagnostics import Source
-from policyengine.tuning.judging import Job, Judges, Task, judge
-from policyengine.tuning.objective import objective
+from policyengine.tuning.judging import Job, Judges, Task, Workload, judge
+from policyengine.tuning.objective import interval, objective
 from policyengine.tuning.search import Study
 from policyengine.tuning.session import Found, NothingToChoose, Session
-from policyengine.tuning.statistics import interval
 from policyengine.tuning.subject import Subject
 from policyengine.tuning.workers import Processes, Ray, WorkersUnusable
-from policyengine.tuning.workload import Workload
 
 POLICY: Final = Path(__file__).parents[2] / "policies" / "gpu-packing.policy"
 ONE_OF: Final = 4

@@ -18,9 +18,8 @@ from copy import copy
 import msgspec
 
 from policyengine.cluster.allocatable import allocatable_of
-from policyengine.cluster.inverted import ImageIndex, PortIndex
 from policyengine.cluster.journal import Journal, Rows, stable_hash
-from policyengine.cluster.node_columns import Int64, NodeColumns
+from policyengine.cluster.node_columns import ImageIndex, Int64, NodeColumns, PortIndex
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
 from policyengine.cluster.pod_table import PodTable

@@ -130,14 +130,14 @@ def _plural(count: int, what: str) -> str:
 
 
 def _explain(code: str, paths: Sequence[str], params: Mapping[str, object]) -> None:
-    from policyengine.commands.linting.pages import page_of
+    from policyengine.commands.linting.explanations import page_of
 
     page = page_of(code)
     if page is None:
         raise UnusableInput(f"no finding has the code `{code}`; codes look like `PE1001`")
     click.echo(page)
     if paths:
-        from policyengine.commands.linting.examples import explained
+        from policyengine.commands.linting.explanations import explained
 
         for part in explained(code, paths, params):
             click.echo(f"\n{part}", nl=False)

@@ -35,8 +35,8 @@ def lsp(stdio: bool) -> None:
 
 def toolchain() -> Toolchain:
     """What the server is told of plugins, files, settings and pages."""
+    from policyengine.commands.linting.explanations import pages
     from policyengine.commands.linting.files import known_plugins, settings_for
-    from policyengine.commands.linting.pages import pages
     from policyengine.server.language_server.documents import Toolchain
 
     return Toolchain(plugins=known_plugins(), texts_in=texts_in, settings_for=settings_for, pages=pages)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
     from policyengine.plan.history import History
     from policyengine.recording.redaction import Redaction
-    from policyengine.scheduler.driven import DrivenCore
+    from policyengine.scheduler.messages import DrivenCore
     from policyengine.scheduler.state import SchedulerState
 
 FAILED = 1
@@ -185,8 +185,8 @@ def _recording(path: Path | None, redaction: Redaction | None) -> Iterator[Calla
     if path is None:
         yield lambda state: state
         return
-    from policyengine.recording.direct import DirectRecording
     from policyengine.recording.directory import DirectoryInUse
+    from policyengine.recording.recorder import DirectRecording
 
     try:
         recording = DirectRecording(path, __version__, "simulation", redaction)

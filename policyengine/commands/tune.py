@@ -28,10 +28,9 @@ from policyengine.commands.progress import Stages
 
 if TYPE_CHECKING:
     from policyengine.language.diagnostics import Source
-    from policyengine.tuning.judging import Job, Judges
+    from policyengine.tuning.judging import Job, Judges, Workload
     from policyengine.tuning.session import Found
     from policyengine.tuning.subject import Subject
-    from policyengine.tuning.workload import Workload
 
 NO_GAIN: Final = 1
 STUDY, LOCK, PARAMS, PATCH, RESULT, PAGE = (
@@ -142,7 +141,7 @@ def _workloads(
     recordings: Sequence[Path], held_out: Sequence[Path], scenario: Path | None, seeds: int, held_out_seeds: int
 ) -> tuple[list[Workload], list[Workload]]:
     """What is trained on, and what is held out."""
-    from policyengine.tuning.workload import Workload
+    from policyengine.tuning.judging import Workload
 
     if (scenario is None) == (not recordings):
         raise click.UsageError("give --recording, once or more, or --scenario")

@@ -22,8 +22,7 @@ from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.recording.redaction import Redaction
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.driven import DrivenCore
-from policyengine.scheduler.messages import Message
+from policyengine.scheduler.messages import DrivenCore, Message
 from policyengine.scheduler.state import SchedulerState
 from policyengine.version import __version__
 

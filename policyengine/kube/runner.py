@@ -27,7 +27,6 @@ from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
-from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import (
     CacheLost,
     CacheSynced,
@@ -35,6 +34,7 @@ from policyengine.scheduler.messages import (
     ComparisonTimed,
     CyclesRequested,
     DemandRemembered,
+    DrivenCore,
     Message,
     Tick,
 )

@@ -23,7 +23,7 @@ from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Runner
 from policyengine.kube.stores import Store
 from policyengine.kube.watching.history import ServerHistory
-from policyengine.scheduler.driven import DrivenCore
+from policyengine.scheduler.messages import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from policyengine.language.attribute import Attribute, ObjectInfo, field_of, object_info_of
-from policyengine.language.small_objects import (
+from policyengine.language.attributes import (
     CONDITION,
     CONTAINER,
     LIMITS,
@@ -24,6 +23,10 @@ from policyengine.language.small_objects import (
     TOLERATION,
     USAGE,
     VOLUME,
+    Attribute,
+    ObjectInfo,
+    field_of,
+    object_info_of,
 )
 from policyengine.language.types import (
     BOOL,

@@ -12,21 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from policyengine.cluster.objects import ObjectMeta
 from policyengine.framework.profile import Profile
+from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import Began, Encoder
 from policyengine.recording.redaction import Hide, Redaction
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.driven import DrivenCore
 from policyengine.scheduler.messages import (
     CacheLost,
     CacheSynced,
     CandidateLoaded,
     CandidateRemoved,
+    DrivenCore,
     Message,
     NodeDeleted,
     NodeObserved,
@@ -37,6 +39,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
+from policyengine.scheduler.state import SchedulerState
 
 FRAME: Final = 4 << 20
 """Bytes of entries that make a frame, one entry more or less."""
@@ -277,3 +280,38 @@ class RecordingCore:
         if not self._recorder.stopped:
             self._recorder.asked(uid, allowed)
         return allowed
+
+
+class DirectRecording:
+    """One run, in a directory; to be closed. Every method raises `OSError` where the disk is full."""
+
+    def __init__(self, path: Path, program: str, run: str, redaction: Redaction | None = None) -> None:
+        """`program`: the version that writes; `run`: tells it apart; `redaction`: what hides texts. Raises `OSError`,
+        `DirectoryInUse`."""
+        self._redaction = redaction
+        self._directory = RecordingDirectory(path, Limits(file_age=float("inf")))
+        self._began = Began(program, run)
+        self._recorder: Recorder | None = None
+
+    def recorded(self, state: SchedulerState) -> RecordingCore:
+        """What is to be driven in the core's place."""
+        if self._redaction is not None:
+            state.break_ties_by(self._redaction.hidden)
+        self._recorder = Recorder(self._began, state.profiles, self._write, self._redaction, state.break_ties_by)
+        return RecordingCore(state, self._recorder)
+
+    def close(self) -> None:
+        """Write what is left."""
+        try:
+            self._write()
+        finally:
+            self._directory.close()
+
+    def _write(self) -> None:
+        if self._recorder is None:
+            return
+        while entries := self._recorder.take():
+            self._directory.write(entries, 0.0)
+        if self._directory.is_due(0.0):
+            self._directory.end_file()
+            self._recorder.begin_file()

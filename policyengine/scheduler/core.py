@@ -29,7 +29,7 @@ from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import Action, Log, PatchObject
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.extender import Extender, Question
-from policyengine.scheduler.neighbours import Neighbours
+from policyengine.scheduler.other_schedulers import Neighbours, UnverifiedBindings
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod
@@ -37,7 +37,6 @@ from policyengine.scheduler.recent_placements import Placement, RecentPlacements
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided
-from policyengine.scheduler.unverified_bindings import UnverifiedBindings
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

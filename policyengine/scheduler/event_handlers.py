@@ -17,7 +17,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
-from policyengine.scheduler.binding.revalidate import revalidate
+from policyengine.scheduler.binding.verification import revalidate
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs import pod_group_status
 from policyengine.scheduler.messages import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Protocol
 
 import msgspec
 
@@ -17,6 +18,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.enum_members import direct_members
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.actions import (
+    Action,
     AskAboutVictims,
     AskExtenders,
     DeleteVictim,
@@ -269,3 +271,24 @@ class ComparisonTimed(Message, frozen=True):
     """The comparison just made took so long."""
 
     seconds: float
+
+
+class DrivenCore(Protocol):
+    """What is driven: `scheduler.state.SchedulerState`, as far as a runner sees it."""
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """Take one message in; say what to do."""
+
+    def next_wakeup(self, now: float = 0.0) -> float | None:
+        """When the core wants a `Tick`, on the clock `handle` is given, but not before `now`; None for never."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a cycle would find a pod to place."""
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether the last cycle's decision is to be compared, before anything else is handled."""
+
+    def may_bind(self, uid: str) -> bool:
+        """Whether a `Bind` still stands, asked right before it is posted."""

@@ -27,7 +27,7 @@ from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.gangs import gang_cycle, gang_release, node_choice, pod_group_status
 from policyengine.scheduler.messages import Message
-from policyengine.scheduler.neighbours import Neighbour
+from policyengine.scheduler.other_schedulers import Neighbour, UnverifiedBindings
 from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
 from policyengine.scheduler.profiles import Version
@@ -36,7 +36,6 @@ from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 from policyengine.scheduler.recent_placements import Placement
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
-from policyengine.scheduler.unverified_bindings import UnverifiedBindings
 
 _GONE_BACK = "the API server has gone back to an older copy"
 

@@ -31,7 +31,7 @@ from policyengine.kube.scheduler_pages import OFF, announced
 from policyengine.kube.scheduling import Scheduler
 from policyengine.recording.directory import Limits
 from policyengine.recording.redaction import Redaction, UnusableKey, redaction
-from policyengine.scheduler.driven import DrivenCore
+from policyengine.scheduler.messages import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served

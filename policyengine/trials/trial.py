@@ -32,8 +32,15 @@ from policyengine.scheduler.actions import (
     ReadPod,
     RecordEvent,
 )
-from policyengine.scheduler.driven import DrivenCore
-from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, CyclesRequested, Message, Tick
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    CacheSynced,
+    CyclesRequested,
+    DrivenCore,
+    Message,
+    Tick,
+)
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial_cluster import TrialCluster

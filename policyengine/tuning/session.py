@@ -9,9 +9,8 @@ from typing import Final
 
 from policyengine.tuning.dimensions import Dimension
 from policyengine.tuning.judging import Figures, Job, Judged, Judges, Task
-from policyengine.tuning.objective import Objective
+from policyengine.tuning.objective import Interval, Objective, interval
 from policyengine.tuning.search import Study, Tried
-from policyengine.tuning.statistics import Interval, interval
 
 POINTS: Final = 5
 """Values of a dimension that are played, the others being the best."""

@@ -21,7 +21,7 @@ from policyengine.policy_compiler import compile_files
 from policyengine.trials.ledger import percentile
 from policyengine.trials.outcome import Verdict
 from policyengine.trials.simulation import Simulation
-from policyengine.tuning.statistics import Interval, interval
+from policyengine.tuning.objective import Interval, interval
 
 Figures = Mapping[str, Any]
 Plugins = Callable[[], PluginRegistry]

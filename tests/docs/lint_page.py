@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyengine.commands.linting.pages import pages, severity_of
+from policyengine.commands.linting.explanations import pages, severity_of
 from policyengine.language.lint.cost import MACHINE, MICROSECONDS, NODES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint.md"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from policyengine.language.attribute import Attribute
+from policyengine.language.attributes import SMALL_OBJECTS, Attribute
 from policyengine.language.schema import OBJECTS, ROOTS
-from policyengine.language.small_objects import SMALL_OBJECTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
 BEGIN = "<!-- made from the schema by `python -m tests.docs.schema_tables` -->\n"

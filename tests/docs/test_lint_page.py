@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from policyengine.commands.linting.pages import pages
+from policyengine.commands.linting.explanations import pages
 from policyengine.commands.main import COMMANDS, cli
 from policyengine.language.lint.lint_settings import settings_of
 from policyengine.language.lint.linter import LINT_CODES
@@ -34,7 +34,7 @@ def test_the_pages_are_those_of_the_rules() -> None:
 
 def test_no_part_of_the_compiler_has_a_code_without_a_page() -> None:
     code = (
-        "from policyengine.commands.linting.pages import pages\n"
+        "from policyengine.commands.linting.explanations import pages\n"
         "known = pages()\n"
         "import policyengine.policy_compiler, policyengine.kube.scheduling\n"
         "print(sorted(pages().keys() - known.keys()))"

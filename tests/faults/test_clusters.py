@@ -35,7 +35,7 @@ async def decided_not_sent(world: World, cpu: str = "1") -> None:
     15,
     "I9",
     defence="a node that changed has the decisions for it asked again; the runner asks `may_bind` before it posts "
-    "(`scheduler/binding/revalidate.py`, `kube/writing/writer.py`)",
+    "(`scheduler/binding/verification.py`, `kube/writing/writer.py`)",
     taken_out="`may_bind` is always yes",
     without=lambda patch: patch.setattr(SchedulerState, "may_bind", lambda self, uid: True),
 )
@@ -57,7 +57,7 @@ def leaving_decisions_alone(patch: Any) -> None:
 @fault(
     16,
     "I2",
-    defence="a node that offers less has the decisions for it asked again (`scheduler/binding/revalidate.py`)",
+    defence="a node that offers less has the decisions for it asked again (`scheduler/binding/verification.py`)",
     taken_out="decisions are left alone",
     without=leaving_decisions_alone,
 )
@@ -112,7 +112,7 @@ async def test_17_a_node_is_deleted_and_created_again(world: World) -> None:
     18,
     "I2",
     defence="whoever else places a pod on a node has the decisions for it asked again "
-    "(`scheduler/binding/revalidate.py`)",
+    "(`scheduler/binding/verification.py`)",
     taken_out="decisions are left alone",
     without=leaving_decisions_alone,
 )

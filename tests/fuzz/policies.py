@@ -13,8 +13,7 @@ from policyengine.compiler.compile import CompileResult
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.checking import policy_checks
-from policyengine.language.checking.log_bind import POINTS
-from policyengine.language.checking.setting_checks import MOST_TIERS
+from policyengine.language.checking.setting_checks import MOST_TIERS, POINTS
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.language.types import DOUBLE, INT, MEMORY, STRING, Kind, Type, optional_of
 from policyengine.policy_compiler import checked, compile_files

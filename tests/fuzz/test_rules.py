@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from policyengine.compiler.rules import score
 from policyengine.language import syntax
-from policyengine.language.checking.log_bind import POINTS
+from policyengine.language.checking.setting_checks import POINTS
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.parse import parse_file
 from policyengine.language.schema import NODE, OBJECTS, ROOTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyengine.language import ir
-from policyengine.language.checking.log_bind import POINTS, wrong_key
+from policyengine.language.checking.setting_checks import POINTS, wrong_key
 from policyengine.language.ir.ir_walk import fields, known_amounts
 from policyengine.language.types import Shape
 from tests.language.checking import findings, policy

@@ -18,10 +18,9 @@ from policyengine.plan.history import History, read
 from policyengine.plan.rerun import rerun
 from policyengine.plan.snapshot import once_each
 from policyengine.policy_compiler import compile_policy
-from policyengine.recording.direct import DirectRecording
 from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
-from policyengine.recording.recorder import Recorder
+from policyengine.recording.recorder import DirectRecording, Recorder
 from policyengine.scheduler.messages import CacheSynced, NodeDeleted, NodeObserved, PodDeleted, PodObserved
 from policyengine.trials.simulation import Simulation
 from tests.builders import make_node, make_pod

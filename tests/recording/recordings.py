@@ -10,8 +10,7 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
-from policyengine.scheduler.driven import DrivenCore
-from policyengine.scheduler.messages import NodeObserved, PodDeleted, PodObserved
+from policyengine.scheduler.messages import DrivenCore, NodeObserved, PodDeleted, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial import Trial
 from tests.builders import make_node, make_pod

@@ -12,7 +12,7 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.policy_compiler import compile_policy
-from policyengine.recording.direct import DirectRecording
+from policyengine.recording.recorder import DirectRecording
 from policyengine.recording.redaction import Redaction
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.policy_compiler import compile_policy
-from policyengine.recording.direct import DirectRecording
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import Began
-from policyengine.recording.recorder import Recorder
+from policyengine.recording.recorder import DirectRecording, Recorder
 from policyengine.recording.redaction import SENTENCE, Redaction, UnusableKey, redaction
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import SegmentReader

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from numpy._core._multiarray_umath import __cpu_features__
 
-from policyengine.recording.direct import DirectRecording
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import Entry
+from policyengine.recording.recorder import DirectRecording
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import MAGIC, SegmentReader, SegmentWriter, UnusableRecording
 from policyengine.scheduler.actions import Bind

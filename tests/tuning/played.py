@@ -12,15 +12,14 @@ from typing import Any
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE
-from policyengine.recording.direct import DirectRecording
+from policyengine.recording.recorder import DirectRecording
 from policyengine.trials.simulation import Simulation
-from policyengine.tuning.judging import Job, Judged, Judges, judge
+from policyengine.tuning.judging import Job, Judged, Judges, Workload, judge
 from policyengine.tuning.objective import objective
 from policyengine.tuning.search import Study
 from policyengine.tuning.session import Found, Session
 from policyengine.tuning.subject import Subject
 from policyengine.tuning.workers import Processes
-from policyengine.tuning.workload import Workload
 
 TEXT = """policy "p" {
   scheduler "s"

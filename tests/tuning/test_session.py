@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.tuning.judging import Job, Task, judge
+from policyengine.tuning.judging import Job, Task, Workload, judge
 from policyengine.tuning.objective import objective
 from policyengine.tuning.session import NothingToChoose
 from policyengine.tuning.subject import Subject
 from policyengine.tuning.workers import Processes
-from policyengine.tuning.workload import Workload
 from tests.commands.process import ROOT
 from tests.tuning.played import found, job, recording, scenario, source
 from tests.waiting import asked_until

@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from policyengine.tuning.statistics import interval, student
+from policyengine.tuning.objective import interval, student
 
 
 @pytest.mark.parametrize(

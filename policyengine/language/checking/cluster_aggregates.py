@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language import ir, syntax
-from policyengine.language.attribute import Attribute
+from policyengine.language.attributes import Attribute
 from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.report import error_at

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.attribute import Attribute
+from policyengine.language.attributes import Attribute
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import (
     ALWAYS_THERE,

@@ -14,6 +14,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.attributes import CONTAINER
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
 from policyengine.language.checking.context import Context, Declared
 from policyengine.language.checking.definitions import MOST_CALLED, MOST_CALLS, Definitions
@@ -21,7 +22,6 @@ from policyengine.language.checking.param_checks import check_type
 from policyengine.language.checking.report import Report, error_at
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
 from policyengine.language.schema import CLUSTER_POD, NODE, POD
-from policyengine.language.small_objects import CONTAINER
 from policyengine.language.syntax import Span
 from policyengine.language.types import Shape, Type, holds_object
 from policyengine.language.values import with_article

@@ -25,7 +25,6 @@ from policyengine.language.checking.libraries import (
     libraries_of,
     texts_of,
 )
-from policyengine.language.checking.log_bind import check_bind, check_on
 from policyengine.language.checking.plugin_checks import Plugins, check_disabled, check_use
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
 from policyengine.language.checking.quota_checks import check_quota
@@ -40,6 +39,8 @@ from policyengine.language.checking.rule_checks import (
 from policyengine.language.checking.setting_checks import (
     MOST_TIERS,
     check_base,
+    check_bind,
+    check_on,
     check_queue,
     check_scheduler,
     check_share,

@@ -11,9 +11,8 @@ from lsprotocol.types import CompletionItem, CompletionItemKind, InsertTextForma
 from policyengine.language import syntax
 from policyengine.language.checking.function_calls import OBJECT_TYPES
 from policyengine.language.checking.given_objects import NODE_FIELDS, POD_FIELDS
-from policyengine.language.checking.log_bind import POINTS
 from policyengine.language.checking.param_checks import NAMED_TYPES
-from policyengine.language.checking.setting_checks import BASES
+from policyengine.language.checking.setting_checks import BASES, POINTS
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.parsing.grammar import RESERVED, word_terminals

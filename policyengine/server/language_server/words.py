@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.language import syntax
-from policyengine.language.attribute import Attribute
+from policyengine.language.attributes import Attribute
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.diagnostics import Source

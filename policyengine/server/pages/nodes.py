@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 from policyengine.framework.evaluator import Evaluator
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.pages import heat
-from policyengine.server.pages.lists import part
-from policyengine.server.pages.source import Asked, Moment, NotShown
+from policyengine.server.pages.source import Asked, Moment, NotShown, part
 from policyengine.server.pages.waiting import waiting
 
 COLUMNS = 5

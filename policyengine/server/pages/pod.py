@@ -17,8 +17,7 @@ from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server import debug
-from policyengine.server.pages.lists import part
-from policyengine.server.pages.source import Asked, Moment, NotShown
+from policyengine.server.pages.source import Asked, Moment, NotShown, part
 from policyengine.server.pages.waiting import Waiting, waiting
 from policyengine.suggestion import closest
 from policyengine.trials.trial_attempts import as_pending

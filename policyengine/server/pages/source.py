@@ -1,4 +1,5 @@
-"""What pages are rendered from: a scheduler's state at a moment, and who says so."""
+"""What pages are rendered from: a scheduler's state at a moment, and who says so; and long lists, a part
+at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from policyengine.clock import Clock
 from policyengine.kube.policies.precedence import SourceKey, Standing
@@ -115,3 +116,21 @@ class StillSource:
     async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
         """The only one."""
         yield self._moment
+
+
+T = TypeVar("T")
+SHOWN: Final = 100
+"""Rows at once."""
+
+
+def part(rows: Sequence[T], asked: Asked, keys: Mapping[str, Callable[[T], Any]]) -> dict[str, Any]:
+    """`{rows, page, pages, count}`: the part `page` of the rows, sorted by the key that `sort` names; with `-` before
+    it the other way round. In the order given where it names none."""
+    by = asked.query.get("sort", "")
+    key = keys.get(by.removeprefix("-"))
+    if key is not None:
+        rows = sorted(rows, key=key, reverse=by.startswith("-"))
+    pages = max(1, -(-len(rows) // SHOWN))
+    text = asked.query.get("page", "1")
+    page = min(pages, max(1, int(text[:9]))) if text.isdecimal() and text.isascii() else 1
+    return {"rows": rows[(page - 1) * SHOWN : page * SHOWN], "page": page, "pages": pages, "count": len(rows)}

@@ -24,7 +24,7 @@ from policyengine.scheduler.messages import (
     VictimDeleted,
     VictimNotDeleted,
 )
-from policyengine.scheduler.unverified_bindings import WATCHED
+from policyengine.scheduler.other_schedulers import WATCHED
 from tests.builders import PodBuilder
 from tests.scheduler.driver import START, Driver, binds, node, notes, pod
 

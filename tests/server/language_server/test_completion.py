@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.language.checking.log_bind import POINTS
+from policyengine.language.checking.setting_checks import POINTS
 from policyengine.language.parsing.member_actions import FIELDS_OF
 from policyengine.language.schema import OBJECTS, ROOTS
 from policyengine.plugins.facts import plugin_facts

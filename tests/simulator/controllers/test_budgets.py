@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.simulator.controllers.budgets import budgets
 from policyengine.simulator.controllers.cluster import Cluster
+from policyengine.simulator.controllers.manager import budgets
 
 
 def pod(name: str, ready: bool = True, **status: Any) -> dict[str, Any]:

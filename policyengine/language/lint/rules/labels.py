@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language import syntax
-from policyengine.language.checking.log_bind import wrong_key
+from policyengine.language.checking.setting_checks import wrong_key
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, rule
 from policyengine.language.lint.subject import Lookup, Subject
 from policyengine.suggestion import closest

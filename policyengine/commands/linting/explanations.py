@@ -1,20 +1,54 @@
-"""`lint --explain CODE FILE[:LINE]`: each finding of a code, with the smallest clusters that show it."""
+"""`lint --explain CODE FILE[:LINE]`: each finding of a code, with the smallest clusters that
+show it; and the pages of all findings, which `lint --explain` prints and docs/lint.md repeats.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from policyengine.commands.installed_plugins import installed_registry
 from policyengine.commands.linting.files import Linted, linted
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.policy_files import texts_and_errors
-from policyengine.language.diagnostics import printable, render
+from policyengine.language.diagnostics import CODES, Severity, printable, render
+from policyengine.language.lint.rules import RULES
 from policyengine.language.syntax import Span
 from policyengine.trials.finding_claims import CLAIMS
 from policyengine.trials.finding_search import examples
 from policyengine.trials.policy_test import TestedPolicy
+
+_REPORTERS = (
+    "policyengine.compiler.front",
+    "policyengine.compiler.front",
+    "policyengine.language.lint.linter",
+)
+"""Whoever reports a code registers its page when it is imported."""
+
+
+def pages() -> dict[str, tuple[str, str]]:
+    """Code -> title and page, by code."""
+    for module in _REPORTERS:
+        import_module(module)
+    return dict(sorted(CODES.items()))
+
+
+def severity_of(code: str) -> Severity:
+    """The severity of a code where nothing else is settled. The comments' own findings are warnings."""
+    default = Severity.WARNING if code.startswith("PE39") else Severity.ERROR
+    return next((rule.severity for rule in RULES if rule.code == code), default)
+
+
+def page_of(code: str) -> str | None:
+    """The page of a code as text, None where there is no such code."""
+    entry = pages().get(code)
+    if entry is None:
+        return None
+    title, page = entry
+    return f"{code}: {title} ({severity_of(code).value})\n\n{page}"
+
 
 _LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _KNOWN = "How it is known:"
