@@ -66,11 +66,11 @@ def places(demand: Mapping[str, int], nodes: NodeTable, rows: Rows) -> int:
     return int(free.sum())
 
 
-def roomiest(attempt: Attempt, what_if: WhatIf, rows: Rows, most: int = NODES) -> list[int]:
+def roomiest(attempt: Attempt, what_if: WhatIf, rows: Rows) -> list[int]:
     """The few rows that lack least for the pod, those that lack nothing first."""
     nodes = what_if.view.nodes
     lack = _lack(attempt.pod.shape.amounts, nodes, rows)
-    return _order(rows, np.ones(len(rows), dtype=np.bool_), (lack,), nodes)[:most]
+    return _order(rows, np.ones(len(rows), dtype=np.bool_), (lack,), nodes)[:NODES]
 
 
 def free_room(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:

@@ -35,10 +35,9 @@ class DemandMemory:
         history: DemandHistory,
         clock: Clock,
         leads: Callable[[], bool] = lambda: True,
-        on_problem: Callable[[str], None] = logger.warning,
     ) -> None:
         self._store, self._history = store, history
-        self._clock, self._leads, self._on_problem = clock, leads, on_problem
+        self._clock, self._leads = clock, leads
         self._written: str | None = None
         """What the store holds; None while that is not known."""
         self._told = ""
@@ -77,7 +76,7 @@ class DemandMemory:
 
     def _tell(self, problem: str) -> None:
         if problem != self._told:
-            self._on_problem(problem)
+            logger.warning(problem)
         self._told = problem
 
 

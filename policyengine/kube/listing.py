@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +21,6 @@ AT_ONCE: Final = 4
 NAMESPACES: Final = (DEFAULT_NAMESPACE, "policyengine-policies")
 """Where policies are looked for by somebody who may not list them everywhere: `run`'s own, and that of `deploy/`."""
 
-Told = Callable[[int], None]
-"""Is told how many objects have come."""
-
 
 class Listed(NamedTuple):
     """What there is."""
@@ -34,7 +31,7 @@ class Listed(NamedTuple):
     """What could not be had, and why: a sentence each."""
 
 
-async def list_cluster(client: Client, profiles: Iterable[Profile], told: Told = lambda count: None) -> Listed:
+async def list_cluster(client: Client, profiles: Iterable[Profile]) -> Listed:
     """Everything that these profiles read.
 
     A kind that the server does not serve has no objects; one that may not be listed, or an object that cannot be read,
@@ -54,7 +51,6 @@ async def list_cluster(client: Client, profiles: Iterable[Profile], told: Told =
             try:
                 async for one in _decoded(client, kind, found.left_out):
                     found.objects.append((PODS.kind if kind is FINISHED_PODS else kind.kind, one))
-                    told(len(found.objects))
             except ApiError as error:
                 _leave_out(kind, error, found.left_out)
 

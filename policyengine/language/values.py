@@ -295,6 +295,6 @@ def with_article(noun: object) -> str:
     return f"{'an' if str(noun)[:1] in 'aeio' else 'a'} {noun}"
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shortened(text: str) -> str:
     """Text from outside for a message, cut to a bearable length."""
-    return text if len(text) <= longest else text[:longest] + "…"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

@@ -75,13 +75,13 @@ class Sandbox:
 
 
 @asynccontextmanager
-async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncIterator[World]:
+async def world(kind: Kind, port: int = 0) -> AsyncIterator[World]:
     """An API server, for as long as the block runs. Raises `PortInUse`, `ServerError`."""
     if kind == "envtest":
         async with real_server(port) as (url, token):
             yield World(url, kubeconfig(url, token), lambda: connect(url, token))
         return
-    api = ApiServer(clock or SystemClock())
+    api = ApiServer(SystemClock())
     site = await serve(api, port=port)
     try:
         yield World(site.url, kubeconfig(site.url), lambda: MemoryTransport(api))
@@ -94,7 +94,6 @@ async def sandbox(
     running: World,
     nodes: int,
     profiles: Sequence[Profile],
-    clock: Clock | None = None,
     scheduling: Scheduling | None = None,
     start: Sequence[tuple[str, Object]] = (),
 ) -> AsyncIterator[Sandbox]:
@@ -107,7 +106,7 @@ async def sandbox(
 
     `default-scheduler` is served by the in-tree plugins unless a policy takes it, because nobody else would.
     """
-    clock = clock or SystemClock()
+    clock = SystemClock()
     transport = running.connect()
     await _define_scheduling_policies(transport, clock)
     for number in range(1, nodes + 1):

@@ -197,9 +197,9 @@ _UNSCORED: Final = {
 }
 
 
-def show_placed(entry: Entry, console: Console | None = None) -> None:
+def show_placed(entry: Entry) -> None:
     """Print the answer of `explain_placed`; colours only on a terminal, as rich decides."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     entry = escaped_values(entry)
     line = Text.assemble((entry["pod"], "bold"), "  on ", (entry["node"], "bold green"))
     why = entry["why"]

@@ -129,7 +129,11 @@ def _document(title: str, height: int, parts: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def round_ticks(most: float, count: int = 4) -> list[int]:
+TICKS = 4
+"""Steps of an axis, at most."""
+
+
+def round_ticks(most: float) -> list[int]:
     """From 0 up to the first round number that is not below `most`, in steps of 1, 2 or 5 times a power of ten."""
-    step = next(base * 10**power for power in range(12) for base in (1, 2, 5) if base * 10**power * count >= most)
+    step = next(base * 10**power for power in range(12) for base in (1, 2, 5) if base * 10**power * TICKS >= most)
     return list(range(0, max(step, -(-int(most) // step) * step) + 1, step))

@@ -16,7 +16,7 @@ import logging
 import sys
 from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from policyengine.control_characters import escaped
 from policyengine.seldom_collected import collect_seldom
@@ -66,9 +66,9 @@ def fields_of(record: logging.LogRecord) -> dict[str, str]:
     return {name: str(value) for name in FIELDS if (value := getattr(record, name, ""))}
 
 
-def start_logging(level: str = "info", form: str = "text", stream: TextIO | None = None) -> None:
+def start_logging(level: str = "info", form: str = "text") -> None:
     """Say our own messages from `level` on, and of other packages only what went wrong."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("policyengine").setLevel(level.upper())

@@ -168,8 +168,6 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-logger = logging.getLogger(__name__)
-
 SHUTDOWN = 5.0
 """Seconds that requests under way are given at the end."""
 

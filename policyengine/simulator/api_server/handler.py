@@ -71,7 +71,7 @@ class ApiServer:
     """An API server in memory.
 
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
-    resource remembers for watches. `address` is what discovery says. `disabled_admission` names plugins as
+    resource remembers for watches. `disabled_admission` names plugins as
     kube-apiserver's flag does; `Priority` is the only one that can be turned off.
     """
 
@@ -85,11 +85,11 @@ class ApiServer:
         *,
         tokens: Mapping[str, User] | None = None,
         window: int = DEFAULT_WINDOW,
-        address: str = "127.0.0.1:6443",
         disabled_admission: Collection[str] = DISABLED_ADMISSION,
     ) -> None:
         self.clock = clock
-        self.address = address
+        self.address = "127.0.0.1:6443"
+        """What discovery says; `serve` sets it."""
         self.store = Store(window)
         self.kinds = Kinds()
         self.names = Names(seed)
