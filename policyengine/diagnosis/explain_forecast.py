@@ -1,19 +1,5 @@
-"""The JSON of `policyengine explain`: the forecast of every pod that waits, or of one with all that its last attempt
-weighed.
-
-| key | |
-|---|---|
-| `pod`, `schedulerName` | `namespace/name`; what it asks for |
-| `outcome` | see `forecast.Fate` |
-| `node` | where it is bound, or has a node while it waits; null |
-| `after` | only where it is bound: seconds from now |
-| `message` | why it waits, in full; empty where it is bound |
-| `victims` | the pods that went for it |
-| `nominatedNode` | the node that is being cleared for it; null |
-| `served` | only where nobody serves it: the scheduler names that are, the nearest first |
-| `attempts` | how often it was tried |
-| `preFilter`, `rejected`, `scores`, `total` | of one pod: its last attempt, as `--alone` has them |
-| `suggestions` | of one pod that is not placed: see `suggest_played` |
+"""The JSON of `policyengine explain` (docs/explain.md#json says its keys): the forecast of every pod that waits, or of
+one with all that its last attempt weighed.
 """
 
 from __future__ import annotations

@@ -1,19 +1,5 @@
-"""Why a pod has the node it has: from the record of the decision, or, where none is left, worked out as of now.
-
-| key | |
-|---|---|
-| `basis` | `record`, or `now`: as if the pod had to be placed anew, its own room given back |
-| `note` | of `now`: why there is no record, and what would become of the pod; else empty |
-| `at` | of a record: when it was decided, RFC 3339 |
-| `waited`, `attempt` | of a record: seconds since the pod was queued first; which attempt it was, from 1 |
-| `policy` | `{name, hash}`: who decided; of `now`, who serves |
-| `how` | `scored only nominated packed`, see `Choice`; of `now`, `refused` where its node would refuse it |
-| `nodes`, `feasible` | how many nodes there were, and how many of them fit |
-| `refused` | `{plugin: nodes that it refused}`; one node may have been refused by several |
-| `scores`, `total` | `{node: {plugin: weighted score}}` and `{node: score}`, the pod's node first |
-| `weights` | `{plugin: weight}` |
-| `tiers` | the names of the scores that are tiers, the first first; only where there are some |
-| `room` | of a record: `{node, victims, why}` where preemption made room for it; else null |
+"""Why a pod has the node it has: from the record of the decision, or, where none is left, worked out as of now. The keys
+are those of `why` in docs/explain.md#json; `how` is that of `Choice`.
 """
 
 from __future__ import annotations
