@@ -1,5 +1,5 @@
-"""Why a pod has the node it has: from the record of the decision, or, where none is left, worked out as of now. The keys
-are those of `why` in docs/explain.md#json; `how` is that of `Choice`.
+"""Why a pod has the node it has: from the record of the decision, or, where none is left, worked out as of now. The
+keys are those of `why` in docs/explain.md#json; `how` is that of `Choice`.
 """
 
 from __future__ import annotations
