@@ -53,7 +53,7 @@ class FinishedPods:
     def note(self, pod: Pod, now: float) -> str | None:
         """A finished pod was seen; the name of the node that has another list for it, None where none has."""
         node_name, uid = pod.spec.node_name, pod.metadata.uid or pod.metadata.key
-        ended = _ended(pod, now)
+        ended = min(now, max(_ends(pod), default=now))  # a clock that is ahead must not keep a pod for longer
         if not node_name or ended <= now - KEPT_FOR or uid in self._by_node.get(node_name, ()):
             return None
         failed, reason = pod.status.phase == "Failed", pod.status.reason
@@ -89,11 +89,6 @@ class FinishedPods:
 
 def _when(pod: FinishedPod) -> tuple[float, str]:
     return pod.finished_at, pod.uid
-
-
-def _ended(pod: Pod, now: float) -> float:
-    """No later than now: a clock that is ahead must not keep a pod for longer."""
-    return min(now, max(_ends(pod), default=now))
 
 
 def _ends(pod: Pod) -> Iterable[float]:

@@ -4,7 +4,7 @@ line ends in blanks. Names of reports come as they are, and are escaped here."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from rich.console import Console
@@ -48,6 +48,14 @@ def standard_output(width: int | None = WIDE) -> Console:
 REPORT: Final = 160
 """The same of reports."""
 _COLOURS: Final = {"better": "green", "worse": "bold red"}
+
+
+def plain_table(*headers: str, right: Sequence[str] = (), gap: int = 2) -> Table:
+    """A table without lines; the columns of `right` stand to the right."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
+    for header in headers:
+        table.add_column(Text(escaped(header)), overflow="fold", justify="right" if header in right else "left")
+    return table
 
 
 def print_tables(head: Iterable[str], tables: Iterable[Titled], notes: Iterable[str] = ()) -> None:

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from policyengine.commands.console import standard_output
+from policyengine.commands.console import plain_table, standard_output
 from policyengine.control_characters import escaped, escaped_values
 
 WIDE: Final = 4000
@@ -186,9 +185,7 @@ def _is_json(pages: Pages, output: str) -> bool:
 
 def _print(console: Console, headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
     """A table, or a line that says why there is none."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    for header in headers:
-        table.add_column(header, overflow="fold")
+    table = plain_table(*headers, gap=3)
     for row in rows:
         table.add_row(*(Text(str(escaped_values(str(cell)))) for cell in row))
     console.print(table if table.row_count else empty)

@@ -39,8 +39,8 @@ from policyengine.simulator.real_server import connect, real_server
 Kind = Literal["embedded", "envtest"]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTER = "policyengine-sandbox"
-_LARGEST_KUBECONFIG = 16 << 20
 """The name of the cluster, user and context in its kubeconfig."""
+_LARGEST_KUBECONFIG = 16 << 20
 Scheduling = Callable[[Transport, Clock, Sequence[Profile]], AbstractAsyncContextManager[Scheduler]]
 """Makes the scheduler that speaks by a transport, ready to run."""
 ZONES = ("a", "b", "c")

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from policyengine.commands.console import standard_output
+from policyengine.commands.console import plain_table, standard_output
 from policyengine.control_characters import escaped_values
 
 BEST: Final = 3
@@ -108,13 +108,6 @@ def _headline(entry: Entry) -> Text:
     return line.append("→ ").append(entry["chosen"], "bold green").append(f"  {fits} of {fits + refused} nodes fit")
 
 
-def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    return table
-
-
 def best(entry: Entry) -> Table | None:
     """The best nodes, a column each, the chosen one first; a row a plugin, with its weight where `weights` are there,
     then the total. Tiers come first, in points, and are no part of that total. `feasible` counts the nodes that fit
@@ -126,7 +119,7 @@ def best(entry: Entry) -> Table | None:
     shown = names[:BEST]
     left = entry.get("feasible", len(names)) - len(shown)
     weights = entry.get("weights", {})
-    table = _table(f"score ({left} more fit)" if left else "score")
+    table = plain_table(f"score ({left} more fit)" if left else "score")
     table.columns[0].no_wrap = True
     for name in shown:
         style = "green" if name == entry["chosen"] else None
@@ -151,7 +144,7 @@ def _refusals(entry: Entry) -> Table | None:
     groups: dict[tuple[str, str], list[str]] = {}
     for name, status in entry["rejected"].items():
         groups.setdefault((status["plugin"], ", ".join(sorted(status["reasons"]))), []).append(name)
-    table = _table("nodes", "refused by, because")
+    table = plain_table("nodes", "refused by, because")
     table.columns[0].justify = "right"
     for (plugin, reasons), names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         shown = ", ".join(names[:NAMES]) + (", …" if len(names) > NAMES else "")
@@ -165,7 +158,7 @@ def _show_suggestions(entry: Entry, console: Console) -> None:
     commands."""
     if not entry.get("suggestions"):
         return
-    table = _table("it would fit, if you", "then on")
+    table = plain_table("it would fit, if you", "then on")
     for suggestion in entry["suggestions"]:
         others = suggestion["fits"] - 1
         where = Text(suggestion["chosen"], "green")

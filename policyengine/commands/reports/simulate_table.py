@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import quantity
-from policyengine.commands.console import REPORT, standard_output
+from policyengine.commands.console import REPORT, plain_table, standard_output
 from policyengine.control_characters import escaped
 from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
 from policyengine.trials.outcome import Outcome, resources, waits_of
@@ -54,15 +54,8 @@ def _headline(outcome: Outcome) -> Text:
     return Text.assemble((name, "bold"), f"  {clock(outcome.end)}, policy {policies}, seed {outcome.seed}")
 
 
-def _table(*headers: str, right: Sequence[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for header in headers:
-        table.add_column(_shown(header), overflow="fold", justify="right" if header in right else "left")
-    return table
-
-
 def _pods(pods: Sequence[PodRecord]) -> Table:
-    table = _table("pod", "queued", "attempts", "bound", "node", "waited", "became", right=("attempts",))
+    table = plain_table("pod", "queued", "attempts", "bound", "node", "waited", "became", right=("attempts",))
     for pod in pods:
         bound = "" if pod.bound is None else clock(pod.bound)
         waited = "" if pod.waited is None else clock(pod.waited)
@@ -87,7 +80,7 @@ def _cut(text: str) -> str:
 def _templates(pods: Sequence[PodRecord], end: float) -> Table:
     """A line for the pods of each template."""
     headers = ("pods", "came", "bound", "waiting", "preempted", "attempts", "waited p50", "p99", "max")
-    table = _table(*headers, right=headers[1:])
+    table = plain_table(*headers, right=headers[1:])
     for name in dict.fromkeys(pod.template for pod in pods):
         of = [pod for pod in pods if pod.template == name]
         waits = sorted(pod.waited for pod in of if pod.waited is not None)
@@ -103,7 +96,7 @@ def _waiting(pods: Sequence[PodRecord]) -> Table | None:
     told = Counter(pod.told or "nothing was said" for pod in pods if pod.state == "pending")
     if not told:
         return None
-    table = _table("pods", "wait because", right=("pods",))
+    table = plain_table("pods", "wait because", right=("pods",))
     for message, number in told.most_common(5):
         table.add_row(f"{number:,}", _shown(_cut(message)))
     return table
@@ -117,7 +110,9 @@ def _nodes(outcome: Outcome) -> Table:
     if left:
         nodes = sorted(nodes, key=lambda node: -node.peak_share)[: len(nodes) - left]
     headers = [f"peak {name}" for name in names]
-    table = _table(f"node ({left} more, less full)" if left else "node", "pods", *headers, right=("pods", *headers))
+    table = plain_table(
+        f"node ({left} more, less full)" if left else "node", "pods", *headers, right=("pods", *headers)
+    )
     for node in nodes:
         table.add_row(_shown(node.name), str(node.pods), *(_peak(node, name) for name in names))
     return table

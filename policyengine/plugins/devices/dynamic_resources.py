@@ -155,7 +155,7 @@ class DynamicResources:
             refused = np.where(searched, searched, refused)
 
         def too_long_at(rows: Rows) -> list[str]:
-            return [_too_long(nodes.names[row]) for row in rows.tolist()]
+            return [f"node {nodes.names[row]}: timed out trying to allocate devices" for row in rows.tolist()]
 
         def wrong_at(rows: Rows) -> list[str]:
             return [_mistake(claims, nodes.objects[row]) for row in rows.tolist()]
@@ -297,10 +297,6 @@ class DynamicResources:
 def _most_looks(timeout: int) -> float:
     """How far a search may go that may last so many nanoseconds; 0 means for ever."""
     return max(1, timeout * LOOKS_A_SECOND // 10**9) if timeout else inf
-
-
-def _too_long(node: str) -> str:
-    return f"node {node}: timed out trying to allocate devices"
 
 
 def _mistake(claims: ClaimsState, node: Node) -> str:

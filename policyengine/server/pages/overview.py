@@ -35,7 +35,7 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
         "queue": queue,
         "waiting": sum(one["count"] for one in queue),
         "pods": len(state.view.pods),
-        "quotas": _numbers_only(quota["quotas"][:SHOWN]),
+        "quotas": [one | {"resources": list(_resources(one))} for one in quota["quotas"][:SHOWN]],
         "left_out": {"quotas": max(0, len(quota["quotas"]) - SHOWN), "gangs": max(0, len(gangs) - SHOWN)},
         "tenants": sorted(quota["tenants"], key=lambda one: -one["share"])[:SHOWN],
         "gangs": gangs[:SHOWN],
@@ -73,12 +73,8 @@ def _waits(state: SchedulerState, now: float) -> Iterator[float]:
         yield max(0.0, placed.at - placed.queued_at)
 
 
-def _numbers_only(quotas: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each with its resources: `{name, used, guarantee, limit, part}`; `part`: of what it may use, in percent."""
-    return [one | {"resources": list(_resources(one))} for one in quotas]
-
-
 def _resources(quota: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """`{name, used, guarantee, limit, part}`; `part`: of what it may use, in percent."""
     for name in sorted(quota["guarantee"].keys() | quota["limit"].keys() | quota["used"].keys()):
         used, owed, most = (quota[key].get(name) for key in ("used", "guarantee", "limit"))
         of = most or owed
