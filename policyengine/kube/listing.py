@@ -12,7 +12,7 @@ from policyengine.cluster.objects import ObjectError, decode
 from policyengine.framework.profile import Profile
 from policyengine.kube.config.access import AccessDenied
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.policies.forms import FORMS, selector
+from policyengine.kube.policies.scheduling_policy import FORMS, selector
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE, PolicySource
 from policyengine.kube.watching.informers import ALWAYS, kinds_read
 

@@ -28,8 +28,8 @@ from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
-from policyengine.kube.policies.forms import FORMS, Form, selector
 from policyengine.kube.policies.reports import CONTROLLER
+from policyengine.kube.policies.scheduling_policy import FORMS, Form, selector
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.state import SchedulerState
 from policyengine.suggestion import nearest_first

@@ -33,10 +33,10 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.compiling import CompileLimiter
 from policyengine.kube.policies.config_map import LABEL_SELECTOR
-from policyengine.kube.policies.forms import FORMS, Form, selector
 from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, SourceKey, Standing, changes
 from policyengine.kube.policies.reports import PolicyReports
 from policyengine.kube.policies.rollout_settings import Suspension, described
+from policyengine.kube.policies.scheduling_policy import FORMS, Form, selector
 from policyengine.kube.policies.serving import candidate_of, refused_unread
 from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
 from policyengine.kube.watching.history import ServerHistory

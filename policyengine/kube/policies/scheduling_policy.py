@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.cluster.workload_objects import SchedulingPolicy
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import JSON_PATCH
+from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
 from policyengine.kube.policies.params_file import PARAMS_FIELD
 from policyengine.kube.policies.precedence import CONFLICT, LAST_GOOD, SERVING, TESTS_FAILED, UNPROVED, WAITING, Problem
 from policyengine.kube.policies.rollout_settings import (
@@ -215,3 +216,16 @@ def _verdict(status: Mapping[str, Any]) -> tuple[object, ...]:
     ]
     said = [status.get(name) for name in ("observedGeneration", "hash", "schedulerNames", "findings", "findingCount")]
     return rows, *said, rollout.get("settings") if isinstance(rollout, dict) else None
+
+
+Form = type[ConfigMapSource] | type[SchedulingPolicySource]
+FORMS: Final[tuple[Form, ...]] = (ConfigMapSource, SchedulingPolicySource)
+
+
+def selector(form: Form, given: str = LABEL_SELECTOR) -> str:
+    """The label selector of those that are read, for the one of the configuration.
+
+    SchedulingPolicies are policies without a label. A label of the operator's own choice tells the policies of several
+    installations apart: it holds for both.
+    """
+    return "" if form is SchedulingPolicySource and given == LABEL_SELECTOR else given
