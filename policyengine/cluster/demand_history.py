@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -32,6 +32,8 @@ LEAST_CPU, LEAST_MEMORY = 10, 16 * 1024 * 1024
 LATE: Final = 60.0
 """Seconds by which a watch may tell of one pod's binding after another's that was later."""
 VERSION: Final = 1
+MOST_ASKED: Final = 2.0**64
+"""No pod asks for as much of anything, so no mean is above it."""
 _FEW: Final = 1000
 
 _STORAGE = "storage"
@@ -69,9 +71,15 @@ class SavedGroup(msgspec.Struct, frozen=True):
     label: str
     smoothing: float
     value: str
-    count: int
-    mean: dict[str, float]
-    covariance: dict[str, float]
+    count: Annotated[int, msgspec.Meta(ge=1)]
+    mean: dict[str, Annotated[float, msgspec.Meta(ge=0, le=MOST_ASKED)]]
+    covariance: dict[str, Annotated[float, msgspec.Meta(ge=-(MOST_ASKED**2), le=MOST_ASKED**2)]]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a covariance is missing."""
+        for pair in combinations_with_replacement(sorted(self.mean), 2):
+            if ",".join(pair) not in self.covariance:
+                raise ValueError(f"it lacks the covariance of {' and '.join(pair)}")
 
 
 class SavedHistory(msgspec.Struct, frozen=True):

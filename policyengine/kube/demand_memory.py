@@ -24,6 +24,8 @@ KEY = "history.json"
 """The key of a ConfigMap that holds it."""
 PERIOD = 10.0
 """Seconds between two writings."""
+CLOCKS_APART = 3600.0
+"""Seconds by which the clocks of an API server and a scheduler may differ."""
 
 
 class DemandMemory:
@@ -46,7 +48,7 @@ class DemandMemory:
         """What was saved; None where nothing was, or nothing that can be read."""
         try:
             text = await self._store.load()
-            saved = SavedHistory() if text is None else decoded(text)
+            saved = SavedHistory() if text is None else decoded(text, self._clock.now())
         except (StoreError, ValueError) as error:
             self._tell(f"what `history` learnt before cannot be read: {error}; it begins anew, and is not saved")
             return None
@@ -80,15 +82,18 @@ class DemandMemory:
         self._told = problem
 
 
-def decoded(text: str) -> SavedHistory:
-    """Raises ValueError for what is no history, or one of another version."""
+def decoded(text: str, now: float) -> SavedHistory:
+    """Raises ValueError for what is no history, or one of another version or of a time after `now`."""
     try:
         version = msgspec.json.decode(text, type=_Versioned).version
         if version != VERSION:
             raise ValueError(f"it is of version {version}, and this policyengine reads version {VERSION}")
-        return msgspec.json.decode(text, type=SavedHistory)
+        saved = msgspec.json.decode(text, type=SavedHistory)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise ValueError(f"it is no history: {error}") from None
+    if saved.until > now + CLOCKS_APART:
+        raise ValueError("it ends in the future, so that no pod would be added to it")
+    return saved
 
 
 class _Versioned(msgspec.Struct):

@@ -26,6 +26,18 @@ POLICY = """policy "p" {
 }"""
 
 
+def history(until: float = 0.0, **group: Any) -> str:
+    known = {
+        "label": "",
+        "smoothing": 0.01,
+        "value": "",
+        "count": 3,
+        "mean": {"cpu": 9.0},
+        "covariance": {"cpu,cpu": 1.0},
+    }
+    return json.dumps({"version": 1, "groups": [known | group], "until": until, "recent": []})
+
+
 class World(scenes.World):
     async def begin(self, **data: str) -> None:
         await self.nodes(1)
@@ -76,6 +88,10 @@ async def test_pods_that_are_gone_still_count_after_a_restart(world: World) -> N
         ("{", "it is no history"),
         ('{"version": 1, "groups": 7}', "it is no history"),
         ('{"version": 2, "groups": []}', "it is of version 2, and this policyengine reads version 1"),
+        (history(count=-1), "Expected `int` >= 1"),
+        (history(mean={"cpu": 1e308}), "Expected `float` <= "),
+        (history(covariance={}), "it lacks the covariance of cpu and cpu"),
+        (history(until=1e11), "it ends in the future, so that no pod would be added to it"),
     ],
 )
 @scene

@@ -12,13 +12,14 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from policyengine import quantity
 from policyengine.cluster.objects import format_time
 from policyengine.language.values import EvaluationError, parse_timestamp
-from policyengine.server.annotator.source import MeasuredNode, Statistics
+from policyengine.server.annotator.source import CLOCKS_APART, MeasuredNode, Statistics
 
 CONGESTION = "congestion-factor"
 USAGE_CPU, USAGE_MEMORY, USAGE_AT = (f"policyengine.io/usage-{name}" for name in ("cpu", "memory", "at"))
@@ -65,12 +66,10 @@ class Load:
     memory: Statistics | None = None
     congestion: Statistics | None = None
 
-    def since(self, moment: float) -> Load:
-        """Without what was last measured before the moment."""
-        kept = (
-            one if one is not None and one.at >= moment else None for one in (self.cpu, self.memory, self.congestion)
-        )
-        return Load(*kept)
+    def between(self, first: float, last: float) -> Load:
+        """Without what was last measured before or after."""
+        measured = (self.cpu, self.memory, self.congestion)
+        return Load(*(one if one is not None and first <= one.at <= last else None for one in measured))
 
     @property
     def at(self) -> float | None:
@@ -81,11 +80,11 @@ class Load:
 def patch_of(node: MeasuredNode, load: Load, settings: Settings, now: float) -> Patch:
     """What to merge into the node's annotations; empty where nothing is to be written."""
     had = {name: node.metadata.annotations[name] for name in settings.owned if name in node.metadata.annotations}
-    fresh = load.since(now - settings.stale_after)
+    fresh = load.between(now - settings.stale_after, now + CLOCKS_APART)
     if fresh.at is None:
         return _aged(had, settings, now)
     wanted = _annotations(node, fresh, fresh.at)
-    if not _moved(had, wanted, node, settings.tolerance) and now - (_moment(had) or 0.0) < settings.refresh:
+    if not _moved(had, wanted, node, settings.tolerance) and now - (_moment(had, now) or 0.0) < settings.refresh:
         return {}
     return {name: wanted.get(name) for name in settings.owned if wanted.get(name) != had.get(name)}
 
@@ -120,13 +119,15 @@ def _capacity(node: MeasuredNode, resource: str) -> int | None:
 def _moved(had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode, tolerance: float) -> bool:
     if had.keys() != wanted.keys():
         return True
-    return any(abs(new - old) > tolerance * scale for old, new, scale in _numbers(had, wanted, node))
+    return any(
+        not math.isfinite(old) or abs(new - old) > tolerance * scale for old, new, scale in _numbers(had, wanted, node)
+    )
 
 
 def _numbers(
     had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode
 ) -> Iterator[tuple[float, float, float]]:
-    """(then, now, what the tolerance is a share of) of each; what cannot be read is infinitely far away."""
+    """(then, now, what the tolerance is a share of) of each; `then` is not finite where it cannot be read."""
     for name, text in wanted.items():
         if name == USAGE_AT:
             continue
@@ -144,7 +145,7 @@ def _number(text: str) -> float:
 
 def _aged(had: Mapping[str, str], settings: Settings, now: float) -> Patch:
     """Rules 3 and 4."""
-    at = _moment(had)
+    at = _moment(had, now)
     if at is None:
         return {}
     if now - at >= settings.remove_after:
@@ -154,14 +155,15 @@ def _aged(had: Mapping[str, str], settings: Settings, now: float) -> Patch:
     return {}
 
 
-def _moment(had: Mapping[str, str]) -> float | None:
-    """When the annotations were measured; a text that is no time is as old as can be."""
+def _moment(had: Mapping[str, str], now: float) -> float | None:
+    """When the annotations were measured; a text that is no time, or one to come, is as old as can be."""
     if USAGE_AT not in had:
         return None
     try:
-        return parse_timestamp(had[USAGE_AT]) / 1e9
+        at = parse_timestamp(had[USAGE_AT]) / 1e9
     except EvaluationError:
         return 0.0
+    return at if at <= now + CLOCKS_APART else 0.0
 
 
 RESOURCES: Mapping[str, str] = {

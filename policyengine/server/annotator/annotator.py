@@ -32,6 +32,7 @@ from policyengine.server.annotator.source import (
     Sample,
     Source,
     SourceUnreachable,
+    named,
     read_nodes,
     statistics_of,
 )
@@ -144,22 +145,19 @@ class Annotator:
 
     async def _write(self, patches: Iterable[tuple[str, Patch]]) -> int:
         """How many could not be written."""
-        shared = iter(patches)
-        return sum(await asyncio.gather(*(self._write_next(shared) for _ in range(WRITERS))))
+        shared, failed = iter(patches), dict[str, str]()
+        await asyncio.gather(*(self._write_next(shared, failed) for _ in range(WRITERS)))
+        if failed:
+            self._problem(f"{named(failed)} cannot be annotated: {failed[min(failed)]}")
+        return len(failed)
 
-    async def _write_next(self, patches: Iterator[tuple[str, Patch]]) -> int:
-        failed = 0
+    async def _write_next(self, patches: Iterator[tuple[str, Patch]], failed: dict[str, str]) -> None:
         for name, patch in patches:
             try:
                 await self._client.call("PATCH", RESOURCE.path(name=name), {"metadata": {"annotations": patch}})
-            except ApiError as error:
-                if error.status != HTTPStatus.NOT_FOUND:
-                    failed += 1
-                    self._problem(f"node `{name}` cannot be annotated: {error.message}")
-            except ConnectionFailed as error:
-                failed += 1
-                self._problem(f"the API server does not answer: {error}")
-        return failed
+            except (ApiError, ConnectionFailed) as error:
+                if not (isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND):
+                    failed[name] = str(error)
 
     def _problem(self, text: str) -> None:
         if text not in self._told and text not in self._problems:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.server.annotator.source import Sample
+from policyengine.server.annotator.source import Sample, is_amount
 
 STEP = 300.0
 """Seconds."""
@@ -77,13 +77,13 @@ class Forecaster:
 
 
 def evened(samples: Sequence[Sample]) -> NDArray[np.float64]:
-    """The means of the last day's finite samples in steps that end with the last sample."""
-    finite = [(at, value) for at, value in samples if math.isfinite(value)]
-    if not finite:
+    """The means of the last day's samples in steps that end with the last sample."""
+    amounts = [(at, value) for at, value in samples if is_amount(value)]
+    if not amounts:
         return np.zeros(0)
-    end = finite[-1][0]
-    places = np.array([int((end - at) // STEP) for at, _ in finite])
-    values = np.array([value for _, value in finite])
+    end = amounts[-1][0]
+    places = np.array([int((end - at) // STEP) for at, _ in amounts])
+    values = np.array([value for _, value in amounts])
     recent = places < DAY / STEP
     places, values = places[recent], values[recent]
     sums, counts = np.bincount(places, values), np.bincount(places)

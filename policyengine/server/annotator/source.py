@@ -99,6 +99,20 @@ def _without_port(text: str) -> str:
 
 Sample = tuple[float, float]
 """(seconds since the epoch, value)."""
+CLOCKS_APART = 60.0
+"""Seconds by which the clock of another machine may be ahead of ours."""
+_MOST = 2.0**63
+
+
+def is_amount(value: float) -> bool:
+    """Whether a node can have it: it is a number, and not beyond all bounds."""
+    return abs(value) < _MOST
+
+
+def named(nodes: Iterable[str]) -> str:
+    """One of the nodes, and whether there are others: a message that stays the same while their number changes."""
+    first, *others = sorted(nodes)
+    return f"node `{first}`" + (" and others" if others else "")
 
 
 class SourceUnreachable(Exception):
@@ -147,11 +161,11 @@ class Statistics:
 
 
 def statistics_of(samples: Sequence[Sample], forecast: float | None = None) -> Statistics | None:
-    """The statistics of finite samples, ascending in time; None where no sample is finite."""
-    finite = [(at, value) for at, value in samples if math.isfinite(value)]
-    if not finite:
+    """The statistics of the samples that are amounts, ascending in time; None where none is."""
+    amounts = [(at, value) for at, value in samples if is_amount(value)]
+    if not amounts:
         return None
-    at, last = finite[-1]
-    mean = math.fsum(value for _, value in finite) / len(finite)
-    variance = math.fsum((value - mean) ** 2 for _, value in finite) / max(len(finite) - 1, 1)
+    at, last = amounts[-1]
+    mean = math.fsum(value for _, value in amounts) / len(amounts)
+    variance = math.fsum((value - mean) ** 2 for _, value in amounts) / max(len(amounts) - 1, 1)
     return Statistics(mean, math.sqrt(variance), last, at, forecast)

@@ -17,6 +17,7 @@ from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.forecasting import DAY, STEP
 from policyengine.server.annotator.source import (
+    CLOCKS_APART,
     Measured,
     MeasuredNode,
     Naming,
@@ -24,6 +25,7 @@ from policyengine.server.annotator.source import (
     Sample,
     SourceUnreachable,
     by_instance,
+    named,
 )
 
 CPU_QUERY = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))'
@@ -64,6 +66,8 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 _answer = msgspec.json.Decoder(_Answer).decode
 _matrix = msgspec.json.Decoder(list[_Series]).decode
+_Samples = tuple[dict[str, str], list[Sample]]
+"""The labels of a series, and its samples."""
 
 
 class Prometheus:
@@ -108,7 +112,7 @@ class Prometheus:
         """Close every connection."""
         await self._session.close()
 
-    async def _ask(self, query: str, now: float, window: float = 0.0, step: float = 0.0) -> list[_Series]:
+    async def _ask(self, query: str, now: float, window: float = 0.0, step: float = 0.0) -> list[_Samples]:
         if not query:
             return []
         start = now - (window or self._window)
@@ -121,34 +125,34 @@ class Prometheus:
             raise SourceUnreachable(f"cannot reach Prometheus `{self._url}`: {why}") from None
         return self._series(query, status, raw)
 
-    def _series(self, query: str, status: int, raw: bytes) -> list[_Series]:
+    def _series(self, query: str, status: int, raw: bytes) -> list[_Samples]:
         try:
             answer = _answer(raw)
             if answer.status != "success":
                 raise QueryRefused(f"Prometheus refuses the query `{query}`: {answer.error}")
             if answer.data.result_type != "matrix":
                 raise QueryRefused(f"the query `{query}` gives a {answer.data.result_type}, not a series a node")
-            return _matrix(answer.data.result)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            found = _matrix(answer.data.result)
+            return [(one.metric, [(at, float(value)) for at, value in one.values]) for one in found]
+        except (msgspec.MsgspecError, ValueError):
             shown = " ".join(raw[:_SHOWN].decode("utf-8", "replace").split())
             if status in (401, 403):
                 raise QueryRefused(f"Prometheus `{self._url}` refuses us ({status}): {shown}") from None
             raise SourceUnreachable(f"`{self._url}` does not answer as Prometheus ({status}): {shown}") from None
 
     def _by_node(
-        self, query: str, series: Sequence[_Series], known: Mapping[str, str], problems: list[str]
+        self, query: str, series: Sequence[_Samples], known: Mapping[str, str], problems: list[str]
     ) -> dict[str, list[Sample]]:
         found: dict[str, list[Sample]] = {}
-        for one in series:
-            node = known.get(self._naming.instance(one.metric))
-            if node is None:
-                continue
-            if node in found:
-                problems.append(f"the query `{query}` gives node `{node}` more than one series; the first one counts")
-                continue
-            found[node] = [(at, float(value)) for at, value in one.values]
+        several: set[str] = set()
+        for labels, samples in series:
+            node = known.get(self._naming.instance(labels))
+            if node is not None and found.setdefault(node, samples) is not samples:
+                several.add(node)
+        if several:
+            problems.append(f"the query `{query}` gives {named(several)} more than one series; the first one counts")
         if series and not found:
-            shown = self._naming.instance(series[0].metric)
+            shown = self._naming.instance(series[0][0])
             problems.append(f"the query `{query}` gives no series of a node; `{shown}` is the name or address of none")
         return found
 
@@ -193,15 +197,16 @@ class MetricsServer:
 
     async def measure(self, now: float, nodes: Mapping[str, MeasuredNode]) -> Measured:
         """What was measured since `now` − window, the latest included."""
-        problems: list[str] = []
+        unread: dict[str, str] = {}
         for metrics in await self._read():
             name = metrics.metadata.name
             if name not in nodes:
                 continue
             try:
-                self._note(metrics, nodes[name])
+                self._note(metrics, nodes[name], now)
             except (quantity.QuantityError, EvaluationError, KeyError) as error:
-                problems.append(f"the metrics of node `{name}` cannot be read: {error}")
+                unread[name] = str(error)
+        problems = [f"the metrics of {named(unread)} cannot be read: {unread[min(unread)]}"] if unread else []
         for kept in (self._cpu, self._memory):
             _forget(kept, now - max(self._window, DAY if self._with_day else 0.0), nodes)
         days = [{name: list(samples) for name, samples in kept.items()} for kept in (self._cpu, self._memory)]
@@ -215,8 +220,10 @@ class MetricsServer:
     async def close(self) -> None:
         """The client belongs to others."""
 
-    def _note(self, metrics: NodeMetrics, node: MeasuredNode) -> None:
+    def _note(self, metrics: NodeMetrics, node: MeasuredNode, now: float) -> None:
         at = parse_timestamp(metrics.timestamp) / _NANOSECONDS
+        if at > now + CLOCKS_APART:
+            raise EvaluationError(f"they are of {metrics.timestamp}, which is to come")
         capacity = node.status.capacity
         cpu = quantity.nanos(capacity["cpu"]) - quantity.nanos(metrics.usage["cpu"])
         memory = quantity.value(capacity["memory"]) - quantity.value(metrics.usage["memory"])

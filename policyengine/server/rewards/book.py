@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 
@@ -161,9 +162,7 @@ class Book:
         seen = self.pods.setdefault(pod.metadata.uid, Seen(group, node, now))
         restarts = sum(one.restart_count for one in pod.status.container_statuses)
         if restarts > seen.restarts:
-            worth = self._worth_of_restart(pod)
-            for _ in range(seen.restarts, restarts):
-                self._result(seen.group, seen.node, worth, now)
+            self._result(seen.group, seen.node, self._worth_of_restart(pod), now, restarts - seen.restarts)
             seen.restarts, seen.healthy_since = restarts, None
         if not pod.is_healthy:
             seen.healthy_since = None
@@ -180,8 +179,9 @@ class Book:
         if event.reason != FAILED or node is None or node.kind != "Node" or not group:
             return
         times = event.series.count if event.series is not None else 1
-        for _ in range(self.refusals.get(event.metadata.uid, 0), times):
-            self._result(group, node.name, 0.0, now)
+        counted = self.refusals.get(event.metadata.uid, 0)
+        if times > counted:
+            self._result(group, node.name, 0.0, now, times - counted)
         self.refusals[event.metadata.uid] = times
 
     def gone(self, uid: str) -> None:
@@ -201,9 +201,10 @@ class Book:
             if not (seen.started or seen.over or seen.late) and now - seen.bound >= patience:
                 seen.late = True
                 self._result(seen.group, seen.node, 0.0, now)
-            while seen.healthy_since is not None and now - seen.healthy_since >= every:
-                seen.healthy_since += every
-                self._result(seen.group, seen.node, 1.0, now)
+            if seen.healthy_since is not None and now - seen.healthy_since >= every:
+                times = int((now - seen.healthy_since) // every)
+                seen.healthy_since += times * every
+                self._result(seen.group, seen.node, 1.0, now, times)
 
     def forget(self, now: float) -> None:
         """Give up what nothing was heard of for long."""
@@ -241,15 +242,16 @@ class Book:
             self.runtimes[seen.group] = usual
             self._result(seen.group, seen.node, speed(seconds, usual.value), now)
 
-    def _result(self, group: str, node: str, value: float, now: float) -> None:
+    def _result(self, group: str, node: str, value: float, now: float, times: int = 1) -> None:
         new = Reward(self.learning.start, now)
-        self.pairs[group, node] = self._moved(self.pairs.get((group, node), new), value, now)
-        self.nodes[node] = self._moved(self.nodes.get(node, new), value, now)
-        self.groups[group] = self._moved(self.groups.get(group, new), value, now)
+        self.pairs[group, node] = self._moved(self.pairs.get((group, node), new), value, now, times)
+        self.nodes[node] = self._moved(self.nodes.get(node, new), value, now, times)
+        self.groups[group] = self._moved(self.groups.get(group, new), value, now, times)
 
-    def _moved(self, reward: Reward, value: float, now: float) -> Reward:
-        rate = self.learning.rate
-        return Reward((1.0 - rate) * reward.value + rate * value, max(now, reward.at))
+    def _moved(self, reward: Reward, value: float, now: float, times: int = 1) -> Reward:
+        """In closed form: pods and events may say that something happened billions of times."""
+        kept = (1.0 - self.learning.rate) ** times
+        return Reward(value + kept * (reward.value - value), max(now, reward.at))
 
 
 def speed(seconds: float, usual: float) -> float:
@@ -265,7 +267,7 @@ def runtime(pod: WatchedPod) -> float | None:
     return max(known[1:]) - known[0] if len(known) == len(times) and len(known) > 1 else None
 
 
-_Lines = dict[str, tuple[float, float]]
+_Lines = dict[str, tuple[Annotated[float, msgspec.Meta(ge=0, le=1)], float]]
 """Name -> reward, and when it last moved."""
 
 
@@ -277,7 +279,7 @@ class _Saved(msgspec.Struct):
     """Group -> node -> reward."""
     nodes: _Lines
     groups: _Lines
-    runtimes: _Lines
+    runtimes: dict[str, tuple[Annotated[float, msgspec.Meta(ge=0)], float]]
     pods: dict[str, Seen]
     refusals: dict[str, int]
 

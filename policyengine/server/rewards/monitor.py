@@ -3,7 +3,8 @@
 Rules:
 1. What a pod taught is saved before it is written to a node: after a restart nothing is counted twice, and nothing of
    what nodes say is lost.
-2. A store or a server that fails costs a round, never the loop.
+2. A store or a server that fails costs a round, never the loop. It is told once, and again only after a round without
+   it; of several nodes that cannot be written one is named. One that is gone meanwhile is no problem.
 3. An annotation is written where its value changed by `TOLERANCE`; one that is forgotten is removed. Only annotations
    under our prefix, and the node's own, are touched.
 4. A state that cannot be read is told once, and not written over: what is learnt begins anew.
@@ -15,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from random import Random
 from typing import Any
 
@@ -75,6 +77,8 @@ class Monitor:
         self._book = Book(settings.learning)
         self._saved = ""
         self._may_save = True
+        self._told: set[str] = set()
+        self._problems: set[str] = set()
         self._nodes: dict[str, Mapping[str, str]] = {}
         """Node -> our annotations, as last seen or written."""
         history = ServerHistory(None, clock)
@@ -115,12 +119,16 @@ class Monitor:
         try:
             await self._save()
         except StoreError as error:
-            self._on_problem(str(error))
+            self._problem(str(error))
             return
+        failed: dict[str, str] = {}
         for node, written in list(self._nodes.items()):
             patch = changes(written, rewards.get(node, {}))
             if patch:
-                await self._write(node, patch)
+                await self._write(node, patch, failed)
+        if failed:
+            node = min(failed)
+            self._problem(f"node `{node}`{' and others' * (len(failed) > 1)} cannot be annotated: {failed[node]}")
 
     async def _save(self) -> None:
         text = dump(self._book)
@@ -128,11 +136,12 @@ class Monitor:
             await self._store.save(text)
             self._saved = text
 
-    async def _write(self, node: str, patch: Mapping[str, str | None]) -> None:
+    async def _write(self, node: str, patch: Mapping[str, str | None], failed: dict[str, str]) -> None:
         try:
             await self._client.call("PATCH", NODES.path(name=node), {"metadata": {"annotations": patch}})
         except (ApiError, ConnectionFailed) as error:
-            self._on_problem(f"node `{node}` cannot be annotated: {error}")
+            if not (isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND):
+                failed[node] = str(error)
             return
         kept = {**self._nodes.get(node, {}), **patch}
         self._nodes[node] = {key: value for key, value in kept.items() if value is not None}
@@ -141,6 +150,12 @@ class Monitor:
         while True:
             await self._clock.sleep(self._settings.interval)
             await self.round()
+            self._told, self._problems = self._problems, set()
+
+    def _problem(self, text: str) -> None:
+        if text not in self._told and text not in self._problems:
+            self._on_problem(text)
+        self._problems.add(text)
 
     async def _follow_pods(self) -> None:
         book = self._book

@@ -93,6 +93,23 @@ def test_a_time_that_is_none_is_as_old_as_can_be(text: str) -> None:
     assert after(had, patch_of(node("a", had), LOAD, SETTINGS, NOW)) == WRITTEN
 
 
+def test_a_time_to_come_is_as_old_as_can_be_but_for_clocks_that_differ_a_little() -> None:
+    had = WRITTEN | {"policyengine.io/usage-at": "2127-01-01T00:00:00Z"}
+    assert after(had, patch_of(node("a", had), Load(), SETTINGS, NOW)) == {}
+    assert after(had, patch_of(node("a", had), LOAD, SETTINGS, NOW)) == WRITTEN
+    assert patch_of(node("a", WRITTEN), Load(), SETTINGS, NOW - 50) == {}
+
+
+def test_what_was_measured_in_the_future_was_not_measured() -> None:
+    far = Statistics(2.5, 0.25, 3.5, NOW + 1e12)
+    assert patch_of(node("a"), Load(far, far), SETTINGS, NOW) == {}
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "much"])
+def test_a_value_that_is_no_number_is_written_over(text: str) -> None:
+    assert patch_of(node("a", WRITTEN | {"mean-free-cpu": text}), LOAD, SETTINGS, NOW)["mean-free-cpu"] == "2500"
+
+
 statistic = st.builds(Statistics, *[st.floats(0, 1e12)] * 3, st.just(NOW), st.none() | st.floats(0, 1e12))
 
 

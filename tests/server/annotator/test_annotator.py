@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.http.client import Client
+from policyengine.kube.http.client import ApiError, Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
 from policyengine.server.annotator.source import QueryRefused, Source, SourceUnreachable
@@ -121,6 +121,45 @@ def test_a_node_that_went_meanwhile_is_no_problem() -> None:
         world.told.measure = and_delete  # type: ignore[method-assign]
         assert (await world.annotator.round()).failed == 0
         assert world.problems == [] and USAGE_AT in await world.annotations("b")
+
+    run(work())
+
+
+def test_nodes_that_cannot_be_written_are_one_message_until_they_can() -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("b", "a")
+        world.told.cpu = {"a": 3.0, "b": 3.0}
+        call = world.client.call
+
+        async def refused(method: str, path: str, *more: Any, **options: Any) -> bytes:
+            if method == "PATCH":
+                raise ApiError(403, "Forbidden", "you may not")
+            return await call(method, path, *more, **options)
+
+        async def minutes() -> None:
+            world.client.call = refused  # type: ignore[method-assign]
+            await asyncio.sleep(150)
+            assert world.problems == ["node `a` and others cannot be annotated: you may not"]
+            world.client.call = call  # type: ignore[method-assign]
+            await asyncio.sleep(60)
+
+        await world.while_it_runs(minutes)
+        assert len(world.problems) == 1 and USAGE_AT in await world.annotations("b")
+
+    run(work())
+
+
+def test_two_annotators_write_the_same() -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("a")
+        world.told.cpu = {"a": 3.0}
+        other = Annotator(world.told, world.client, world.clock, Settings(), on_problem=world.problems.append)
+        await asyncio.gather(world.annotator.round(), other.round())
+        said = await world.annotations("a")
+        assert (await world.annotator.round()).written == (await other.round()).written == 0
+        assert await world.annotations("a") == said and world.problems == []
 
     run(work())
 

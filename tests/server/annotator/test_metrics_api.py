@@ -104,6 +104,17 @@ async def test_what_is_answered_while_metrics_server_is_away_or_refuses(
         await free((status, body))
 
 
+async def test_a_measurement_of_the_future_is_told_and_does_not_stand_in_the_way_of_later_ones() -> None:
+    ahead, now = measured("a", "1", "1Gi", "2127-01-15T08:00:00Z"), measured("a", "2", "1Gi")
+    also = measured("b", "1", "1Gi", "2127-01-15T08:00:00Z")
+    source = MetricsServer(Client(Aggregated((200, page(ahead, also)), (200, page(now)))), window=120.0)
+    nodes: dict[str, MeasuredNode] = {name: node(name) for name in ("a", "b")}
+    found = await source.measure(START, nodes)
+    told = "the metrics of node `a` and others cannot be read: they are of 2127-01-15T08:00:00Z, which is to come"
+    assert found.problems == (told,) and found.cpu == {}
+    assert (await source.measure(START, nodes)).cpu == {"a": [(START, 2.0)]}
+
+
 async def test_the_latest_is_told_and_the_window_is_kept_here() -> None:
     early, late = measured("a", "250m", "2Gi"), measured("a", "1500000000n", "3Gi", "2027-01-15T08:01:00Z")
     pages = [page(early, measured("other", "", "", "")), page(early), page(late), page(late)]

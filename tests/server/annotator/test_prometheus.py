@@ -84,6 +84,12 @@ async def test_two_series_of_a_node_and_none_of_any_are_told() -> None:
     assert found.cpu == {"a": [(1.0, 1.0)]} and "more than one series" in found.problems[0]
     async with answering(matrix(({"node": "x"}, [(1.0, "1")]))) as source:
         assert "`x` is the name or address of none" in (await source.measure(1.0, NODES)).problems[0]
+    series = [({"node": name, "mode": mode}, [(1.0, "1")]) for mode in ("idle", "user") for name in ("b", "a")]
+    async with answering(matrix(*series)) as source:
+        assert (await source.measure(1.0, NODES)).problems == tuple(
+            f"the query `{query}` gives node `a` and others more than one series; the first one counts"
+            for query in ("cpu", "memory")
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,7 @@ async def test_two_series_of_a_node_and_none_of_any_are_told() -> None:
             SourceUnreachable,
             "answer as",
         ),
+        (matrix(({"node": "a"}, [(1.0, "much")])), 200, SourceUnreachable, "answer as"),
     ],
 )
 async def test_an_answer_that_is_none_is_one_sentence(

@@ -29,6 +29,7 @@ def test_what_is_not_a_number_is_no_sample() -> None:
     found = statistics_of([(0.0, 2.0), (1.0, math.nan), (2.0, math.inf), (3.0, 4.0), (4.0, -math.inf)])
     assert found is not None and (found.mean, found.at) == (3.0, 3.0)
     assert statistics_of([(0.0, math.nan)]) is None and statistics_of([]) is None
+    assert statistics_of([(0.0, 1e308), (1.0, 1e308), (2.0, -1e20)]) is None  # no node has as much
 
 
 @given(st.lists(finite, min_size=1, max_size=50))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster.objects import ObjectMeta, decode
-from policyengine.server.rewards.book import Book, Learning, Reward, WatchedPod, dump, load, speed
+from policyengine.server.rewards.book import FAILED, Book, Learning, Reward, WatchedEvent, WatchedPod, dump, load, speed
 
 HOUR = 3600.0
 
@@ -162,10 +163,42 @@ def test_the_state_is_kept_whole() -> None:
     assert again.pairs == book.pairs
 
 
+def state(**parts: Any) -> str:
+    empty: dict[str, Any] = {part: {} for part in ("pairs", "nodes", "groups", "runtimes", "pods", "refusals")}
+    return json.dumps({"version": 2, **empty, **parts})
+
+
+def test_what_is_said_to_have_happened_billions_of_times_is_counted_at_once() -> None:
+    assert rewards(pod(restarts=2**31 - 1)) == {"a": 0.0}
+    book = load(state(pods={"1": {"group": "g", "node": "a", "bound": 0.0, "healthy_since": -1e13}}), Learning(start=0))
+    book.group_of_pod["1"] = "g"
+    book.wait(0.0, 300.0)
+    assert book.nodes["a"].value == 1.0
+    event = {"metadata": {"uid": "e"}, "reason": FAILED, "regarding": {"uid": "1"}, "series": {"count": 2**31 - 1}}
+    book.heard(decode(WatchedEvent, {**event, "related": {"kind": "Node", "name": "a"}}), 0.0)
+    assert book.nodes["a"].value == 0.0
+
+
+@given(st.integers(1, 50), st.floats(0.001, 1), st.floats(0, 1))
+def test_many_results_at_once_are_those_one_after_the_other(times: int, rate: float, start: float) -> None:
+    expected = start
+    for _ in range(times):
+        expected = (1 - rate) * expected + rate * 0.5
+    learning = {"rate": rate, "start": start}
+    assert rewards(pod(restarts=times, lived=10), **learning) == {"a": pytest.approx(expected, abs=1e-6)}
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 2, "pairs": 1}', '{"version": "2"}'])
 def test_what_is_no_state_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no state of rewards"):
         load(text, Learning())
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.5, 1e300])
+def test_a_state_with_a_reward_that_is_none_is_refused(reward: float) -> None:
+    for parts in ({"nodes": {"a": [reward, 0]}}, {"groups": {"g": [reward, 0]}}, {"pairs": {"g": {"a": [reward, 0]}}}):
+        with pytest.raises(ValueError, match=r"no state of rewards: Expected `float` [<>]= [01]\.0"):
+            load(state(**parts), Learning())
 
 
 @pytest.mark.parametrize(("text", "version"), [("{}", 1), ('{"version": 3}', 3)])

@@ -236,6 +236,42 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "x")
 
 
+def test_what_cannot_be_written_is_one_message_until_it_can(tmp_path: Path) -> None:
+    async def work() -> None:
+        world, told = await World().begin(), list[str]()
+        store, stop = SqliteStore(tmp_path / "rewards.sqlite"), asyncio.Event()
+        monitor = Monitor(world.client, store, world.clock, random.Random(1), SETTINGS, told.append)
+        task = asyncio.create_task(monitor.run(stop))
+        refusal = effects.Fail(statuses.forbidden("nodes", "", "a", "you may not"))
+        world.api.faults.add(refusal, resource="nodes", verb="patch", times=None, seconds=40.0)
+        await world.pod("p", "a", phase="Failed")
+        await world.pod("q", "b", phase="Failed")
+        await asyncio.sleep(35)
+        assert len(told) == 1 and "node `a` and others cannot be annotated: " in told[0]
+        await asyncio.sleep(20)
+        assert await world.rewards() == {"a": "0.900", "b": "0.900"}
+        stop.set()
+        await task
+        assert len(told) == 1
+        store.close()
+
+    run(work())
+
+
+def test_two_processes_come_to_the_same_rewards(make_store: MakeStore) -> None:
+    async def work() -> None:
+        world = await World().begin()
+        async with world.learning(make_store(world)), world.learning(make_store(world)):
+            await world.pod("p", "a", phase="Failed")
+            await asyncio.sleep(35)
+            assert await world.rewards() == {"a": "0.900"}
+        async with world.learning(make_store(world)):
+            await asyncio.sleep(15)
+            assert await world.rewards() == {"a": "0.900"}
+
+    run(work())
+
+
 def test_only_what_changed_is_written_and_only_under_the_prefix() -> None:
     written = {f"{PREFIX}web": "0.500", f"{PREFIX}old": "0.5", f"{PREFIX}odd": "much"}
     assert changes(written, {f"{PREFIX}web": 0.5049, f"{PREFIX}odd": 0.1, f"{PREFIX}new": 0.2}) == {
