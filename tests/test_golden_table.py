@@ -13,7 +13,7 @@ from policyengine.framework.profile import Profile
 from policyengine.framework.status import State, Status
 from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.registry import default_profile
-from policyengine.plugins.selectors.tolerations import HARD, TaintTable
+from policyengine.plugins.selectors.tolerations import HARD, TaintCounts
 from tests.golden_table import Comparisons
 from tests.plugins import random_cluster
 
@@ -24,7 +24,7 @@ class BlindToExists(TaintToleration):
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         status, _ = super().pre_filter(pod, snapshot)
         seen = tuple(one for one in pod.shape.spec.tolerations if one.operator != "Exists")
-        return status, TaintTable(seen, HARD)
+        return status, TaintCounts(seen, HARD)
 
 
 def broken(plugin: Any) -> Profile:

@@ -69,9 +69,11 @@ class DeviceConstraint(Wire, frozen=True):
     distinct_attribute: str | None = None
 
 
-class DeviceClaimConfiguration(Wire, frozen=True):
-    """Parameters for a driver, passed through; for all requests where none is named."""
+class DeviceConfiguration(Wire, frozen=True):
+    """Parameters for a driver, passed through; for all requests where none is named. In an allocation they came with
+    the class (`FromClass`) or the claim (`FromClaim`)."""
 
+    source: str = ""
     requests: tuple[str, ...] = ()
     opaque: Json | None = None
 
@@ -81,7 +83,7 @@ class DeviceClaim(Wire, frozen=True):
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
-    config: tuple[DeviceClaimConfiguration, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(Wire, frozen=True):
@@ -105,19 +107,11 @@ class DeviceRequestAllocationResult(Wire, frozen=True):
     binding_failure_conditions: tuple[str, ...] = ()
 
 
-class DeviceAllocationConfiguration(Wire, frozen=True):
-    """Parameters that came with the class (`FromClass`) or the claim (`FromClaim`)."""
-
-    source: str = ""
-    requests: tuple[str, ...] = ()
-    opaque: Json | None = None
-
-
 class DeviceAllocationResult(Wire, frozen=True):
     """The devices given, and their parameters."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
-    config: tuple[DeviceAllocationConfiguration, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class AllocationResult(Wire, frozen=True):
@@ -131,7 +125,6 @@ class AllocationResult(Wire, frozen=True):
 class ResourceClaimConsumerReference(Wire, frozen=True):
     """Who may use the claim."""
 
-    api_group: str = ""
     resource: str = ""
     name: str = ""
     uid: str = ""
@@ -268,17 +261,11 @@ class ResourceSlice(Wire, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
-class DeviceClassConfiguration(Wire, frozen=True):
-    """Parameters for a driver, passed through."""
-
-    opaque: Json | None = None
-
-
 class DeviceClassSpec(Wire, frozen=True):
     """Which devices are of the class."""
 
     selectors: tuple[DeviceSelector, ...] = ()
-    config: tuple[DeviceClassConfiguration, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
     extended_resource_name: str | None = None
 
 

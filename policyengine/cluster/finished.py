@@ -37,7 +37,6 @@ class FinishedPods:
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, FinishedPod]] = {}
-        self._shown: dict[str, tuple[FinishedPod, ...]] = {}
         self._ends: list[tuple[float, str, str]] = []
         """A heap of when each ended, its node and its UID; some may be gone."""
 
@@ -48,7 +47,7 @@ class FinishedPods:
 
     def on(self, node_name: str) -> tuple[FinishedPod, ...]:
         """Those of a node, oldest first; pods that ended at the same moment by UID."""
-        return self._shown.get(node_name, ())
+        return tuple(sorted(self._by_node.get(node_name, {}).values(), key=_when))
 
     def note(self, pod: Pod, now: float) -> str | None:
         """A finished pod was seen; the name of the node that has another list for it, None where none has."""
@@ -62,7 +61,6 @@ class FinishedPods:
         if len(there) > MOST:
             del there[min(there.values(), key=_when).uid]
         heappush(self._ends, (ended, node_name, uid))
-        self._show(node_name)
         return node_name
 
     def expire(self, now: float) -> list[str]:
@@ -73,18 +71,10 @@ class FinishedPods:
             there = self._by_node.get(node_name, {})
             if uid in there and there[uid].finished_at == ended:
                 del there[uid]
+                if not there:
+                    del self._by_node[node_name]
                 changed[node_name] = None
-        for node_name in changed:
-            self._show(node_name)
         return list(changed)
-
-    def _show(self, node_name: str) -> None:
-        there = self._by_node[node_name]
-        if there:
-            self._shown[node_name] = tuple(sorted(there.values(), key=_when))
-        else:
-            del self._by_node[node_name]
-            self._shown.pop(node_name, None)
 
 
 def _when(pod: FinishedPod) -> tuple[float, str]:

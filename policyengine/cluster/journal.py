@@ -1,10 +1,11 @@
-"""Growable columns, encoded values, and the journal of changed rows: the parts that tables are made of."""
+"""Growable columns, encoded values with what is worked out of them, and the journal of changed rows: the parts that
+tables are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,3 +144,28 @@ class EncodedColumn(Generic[V]):
             return False
         self._number_anew(rows)
         return True
+
+
+class ValueTable:
+    """What a function says of each value of an encoded column, by id; only values that came since are asked about."""
+
+    __slots__ = ("_answers", "_of", "_values")
+
+    def __init__(self, of: Callable[[Any], object], dtype: type[np.generic], absent: object = 0) -> None:
+        """`absent`: what is said of rows without a value."""
+        self._of = of
+        self._values: Sequence[Any] = ()
+        """The column's own list, to which the answers belong."""
+        self._answers: NDArray[Any] = np.array([absent], dtype)
+
+    def at(self, ids: NDArray[np.int32], values: Sequence[Any]) -> NDArray[Any]:
+        """The answers for rows with these ids; `values` by id."""
+        if values is not self._values:
+            self._values, self._answers = values, self._answers[-1:]
+        known = len(self._answers) - 1
+        if known < len(values):
+            new = np.array([self._of(value) for value in values[known:]], self._answers.dtype)
+            # The last entry answers for an absent value, whose id is -1.
+            self._answers = np.concatenate((self._answers[:-1], new, self._answers[-1:]))
+        found: NDArray[Any] = self._answers[ids]
+        return found

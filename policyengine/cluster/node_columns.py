@@ -2,7 +2,7 @@
 
 Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
 
-Inverted indices say which rows have an image, or use a host port: asked by value, kept up to date by row.
+An inverted index says which rows have an image: asked by name, kept up to date by row.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.derived import DerivedColumns
-from policyengine.cluster.journal import Rows, grown
+from policyengine.cluster.journal import grown
 from policyengine.cluster.node_objects import ContainerImage, Node, Taint
-from policyengine.cluster.pod_shape import ANY_IP, HostPort
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _NOBODY: Mapping[int, int] = MappingProxyType({})
@@ -68,49 +67,6 @@ class ImageIndex:
     def dump(self) -> dict[str, dict[int, int]]:
         """Name -> row -> size, as plain data."""
         return {name: dict(holders) for name, holders in self._sizes.items()}
-
-
-class PortIndex:
-    """(protocol, port) -> host IP -> row -> number of pods."""
-
-    def __init__(self) -> None:
-        self._users: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
-
-    def add(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Count the ports of a pod that came to the row."""
-        for ip, protocol, port in ports:
-            rows = self._users.setdefault((protocol, port), {}).setdefault(ip, {})
-            rows[row] = rows.get(row, 0) + 1
-
-    def remove(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Count the ports of a pod that left the row."""
-        for ip, protocol, port in ports:
-            by_ip = self._users[(protocol, port)]
-            rows = by_ip[ip]
-            rows[row] -= 1
-            if rows[row] == 0:
-                del rows[row]
-            if not rows:
-                del by_ip[ip]
-            if not by_ip:
-                del self._users[(protocol, port)]
-
-    def users(self, ip: str, protocol: str, port: int) -> Mapping[int, int]:
-        """Row -> number of pods with exactly this IP, protocol and port."""
-        return self._users.get((protocol, port), {}).get(ip, _NOBODY)
-
-    def conflicts(self, ip: str, protocol: str, port: int) -> Rows:
-        """The rows where the port cannot be had: `0.0.0.0` collides with every IP, and every IP with it."""
-        by_ip = self._users.get((protocol, port))
-        if not by_ip:
-            return np.empty(0, dtype=np.int64)
-        tried = by_ip if ip == ANY_IP else (ANY_IP, ip)
-        rows = {row for one in tried for row in by_ip.get(one, _NOBODY)}
-        return np.array(sorted(rows), dtype=np.int64)
-
-    def count(self) -> int:
-        """How many ports are taken in all, each pod's counted."""
-        return sum(sum(rows.values()) for by_ip in self._users.values() for rows in by_ip.values())
 
 
 Int64 = NDArray[np.int64]
@@ -240,12 +196,12 @@ class NodeColumns:
     @property
     def taint_ids(self) -> NDArray[np.int32]:
         """Each node's taints as an index into `taint_sets`: `int32[n]`."""
-        return self.derived.taints.ids[: self.n]
+        return self.derived.ids("taints", "")
 
     @property
     def taint_sets(self) -> list[tuple[Taint, ...]]:
         """The different lists of taints, as nodes give them."""
-        return self.derived.taints.values
+        return self.derived.values("taints", "")
 
     def _copy_row(self, source: int, target: int) -> None:
         for name in _FIXED:

@@ -3,7 +3,7 @@
 Invariants:
 1. Dense: rows 0..n-1 are exactly the nodes known. A deleted node's row is taken by the last one; both journals
    note it. Row numbers mean nothing beyond one generation, and no answer may depend on them.
-2. `free`, `pod_count`, `ports` and `pods_on` count exactly the pods on the row.
+2. `free`, `pod_count` and `pods_on` count exactly the pods on the row.
 3. Whatever changed in a row is in a journal: `node_journal` for the Node object, `pod_journal` for what stands on
    it. A row that came, or was moved into, is in both.
 4. Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
@@ -19,7 +19,7 @@ import msgspec
 
 from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.journal import Journal, Rows, stable_hash
-from policyengine.cluster.node_columns import ImageIndex, Int64, NodeColumns, PortIndex
+from policyengine.cluster.node_columns import ImageIndex, Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
 from policyengine.cluster.pod_table import PodTable
@@ -42,7 +42,6 @@ class NodeTable(NodeColumns):
         self.known_as: Callable[[str], str] = str
         """What a name counts as where names break a tie."""
         self.images = ImageIndex()
-        self.ports = PortIndex()
         self.concerned_pods = 0
         """How many of the pods on the nodes may have terms about other pods (`PodShape.concerns_pods`)."""
         self._pods: list[dict[str, PodInfo]] = []
@@ -78,8 +77,6 @@ class NodeTable(NodeColumns):
         for info in pods.values():
             self.pod_table.touch(info.uid)
             self.concerned_pods -= info.shape.concerns_pods
-            if info.shape.host_ports:
-                self.ports.remove(row, info.shape.host_ports)
         self.images.remove(row, self.objects[row].status.images)
         last = self.n - 1
         if row != last:
@@ -104,15 +101,11 @@ class NodeTable(NodeColumns):
         """Count a pod on a node."""
         self._pods[row][info.uid] = info
         self._count(row, info, 1)
-        if info.shape.host_ports:
-            self.ports.add(row, info.shape.host_ports)
 
     def remove_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod out; it must be on the row, with this shape."""
         del self._pods[row][info.uid]
         self._count(row, info, -1)
-        if info.shape.host_ports:
-            self.ports.remove(row, info.shape.host_ports)
 
     def _count(self, row: int, info: PodInfo, sign: int) -> None:
         shape = info.shape
@@ -210,8 +203,6 @@ class NodeTable(NodeColumns):
         self.images.add(target, node.status.images)
         for info in self._pods[source].values():
             self.pod_table.touch(info.uid)
-            self.ports.remove(source, info.shape.host_ports)
-            self.ports.add(target, info.shape.host_ports)
         self.names[target] = self.names[source]
         self.objects[target] = node
         self._pods[target] = self._pods[source]

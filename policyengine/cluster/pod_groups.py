@@ -1,7 +1,8 @@
-"""PodGroup objects, and which pods name which: scheduler-plugins' by a label, Kubernetes' own by a field of the pod.
+"""PodGroup objects and namespaces, and which pods know which: a pod names scheduler-plugins' group by a label,
+Kubernetes' own by a field.
 
-A pod knows its group's object (`PodInfo.group`), so that code which sees only the pod can read it: queue keys, gang
-rules, signatures. When the object comes, changes or goes, its pods are made anew with it.
+A pod knows its group's and its namespace's object (`PodInfo.group`, `PodInfo.home`), so that code which sees only the
+pod can read them: queue keys, gang rules, quotas, signatures.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import cast
 
 from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.cluster.workload_objects import Namespace, NativePodGroup, PodGroup
 
+NAMESPACE = Namespace.__name__
 POD_GROUP, NATIVE = "PodGroup", "NativePodGroup"
 KINDS = (POD_GROUP, NATIVE)
 """The kinds as the view files them: `scheduling.x-k8s.io/v1alpha1` and `scheduling.k8s.io/v1alpha2`; the API calls
@@ -46,16 +48,22 @@ class KnownGroups:
         return self.native.get(key) or self.plain.get(key)
 
 
-class PodGroups:
-    """The pods that name a group, by kind and key."""
+class RelatedPods:
+    """The pods by the objects that they know: their namespace, and the group that they name.
+
+    When such an object comes, changes what it says or goes, its pods are made anew with it.
+    """
 
     def __init__(self, objects_of: Callable[[str], Mapping[str, object]]) -> None:
         """`objects_of`: kind -> key -> object."""
         self._objects_of = objects_of
+        self._namespaces = cast(Mapping[str, Namespace], objects_of(NAMESPACE))
         self._pods: dict[tuple[str, str], dict[str, PodInfo]] = {}
+        """Kind and key -> UID -> pod."""
 
     def tell(self, pod: PodInfo) -> tuple[str, str] | None:
-        """The pod is told its group. Returns which one it names."""
+        """The pod is told its namespace and its group. Returns which group it names."""
+        pod.home = self._namespaces.get(pod.namespace)
         named = named_by(pod)
         if named is not None:
             kind, key = named
@@ -63,40 +71,47 @@ class PodGroups:
         return named
 
     def enter(self, pod: PodInfo) -> None:
-        """The pod is known from now on; it is told its group."""
+        """The pod is known from now on; it is told its namespace and its group."""
         named = self.tell(pod)
+        self._pods.setdefault((NAMESPACE, pod.namespace), {})[pod.uid] = pod
         if named is not None:
             self._pods.setdefault(named, {})[pod.uid] = pod
 
     def leave(self, pod: PodInfo) -> None:
-        """The pod is not known any more, or is replaced."""
-        named = named_by(pod)
-        if named is not None:
-            pods = self._pods[named]
-            del pods[pod.uid]
-            if not pods:
-                del self._pods[named]
+        """The pod is not known any more."""
+        self._drop((NAMESPACE, pod.namespace), pod.uid)
+        self._leave_group(pod)
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
         """A pod's newer form takes the place of the older."""
-        named = named_by(new)
-        if self._pods or named is not None:
-            self.leave(old)
-            self.enter(new)
+        self._leave_group(old)
+        self.enter(new)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no pod names a group."""
-        return not self._pods
-
-    def is_same(self, pod: PodInfo, item: object) -> bool:
-        """Whether the group's object, `item` now, says what the pod knows of it: then the pod is given it as it is."""
+    def is_same(self, pod: PodInfo, kind: str, item: object) -> bool:
+        """Whether the object, `item` now, says what the pod knows of it: then the pod is given its group as it is."""
+        if kind == NAMESPACE:
+            return _said(pod.home) == _said(cast(Namespace | None, item))
         known = pod.group
         if known is None or not isinstance(item, PodGroup | NativePodGroup) or known.spec != item.spec:
             return known is item
         pod.group = item
         return True
 
-    def pods_of(self, kind: str, key: str) -> Mapping[str, PodInfo]:
-        """UID -> pod that names the group."""
+    def of(self, kind: str, key: str) -> Mapping[str, PodInfo]:
+        """UID -> pod that is in the namespace, or names the group; nobody for objects of other kinds."""
         return self._pods.get((kind, key), _NOBODY)
+
+    def _leave_group(self, pod: PodInfo) -> None:
+        named = named_by(pod)
+        if named is not None:
+            self._drop(named, pod.uid)
+
+    def _drop(self, key: tuple[str, str], uid: str) -> None:
+        pods = self._pods[key]
+        del pods[uid]
+        if not pods:
+            del self._pods[key]
+
+
+def _said(namespace: Namespace | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return ({}, {}) if namespace is None else (namespace.metadata.labels, namespace.metadata.annotations)

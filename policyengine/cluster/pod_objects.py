@@ -14,18 +14,10 @@ from policyengine.cluster.storage_objects import Volume
 
 
 class Resources(Wire, frozen=True):
-    """A container's or a pod's `resources`. `claims`: names in the pod's `resourceClaims`."""
+    """A container's or a pod's `resources`."""
 
     requests: Quantities = msgspec.field(default_factory=dict)
     limits: Quantities = msgspec.field(default_factory=dict)
-    claims: tuple[ResourceClaimName, ...] = ()
-
-
-class ResourceClaimName(Wire, frozen=True):
-    """Names an entry of the pod's `resourceClaims`."""
-
-    name: str = ""
-    request: str = ""
 
 
 class ContainerPort(Wire, frozen=True):
@@ -167,7 +159,6 @@ class PodStatus(Wire, frozen=True):
     resources: Resources | None = None
     allocated_resources: Quantities = msgspec.field(default_factory=dict)
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
-    qos_class: str = ""
 
 
 class Pod(Wire, frozen=True):

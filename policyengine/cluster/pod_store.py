@@ -9,60 +9,13 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import cast
 
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.pod_groups import PodGroups
+from policyengine.cluster.pod_groups import RelatedPods
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
-from policyengine.cluster.workload_objects import Namespace
 
-NAMESPACE = Namespace.__name__
 _NOBODY: Mapping[str, PodInfo] = {}
-
-
-class PodNamespaces:
-    """The pods by namespace.
-
-    A pod knows its namespace's object (`PodInfo.home`), so that code which sees only the pod can read its labels and
-    annotations: queue keys, quotas, signatures. When these change, the namespace's pods are made anew with them.
-    """
-
-    def __init__(self, objects_of: Callable[[str], Mapping[str, object]]) -> None:
-        """`objects_of`: kind -> key -> object."""
-        self._namespaces = cast(Mapping[str, Namespace], objects_of(NAMESPACE))
-        self._pods: dict[str, dict[str, PodInfo]] = {}
-
-    def tell(self, pod: PodInfo) -> None:
-        """The pod is told its namespace."""
-        pod.home = self._namespaces.get(pod.namespace)
-
-    def enter(self, pod: PodInfo) -> None:
-        """The pod is known from now on, or takes the place of its older form."""
-        self._pods.setdefault(pod.namespace, {})[pod.uid] = pod
-        self.tell(pod)
-
-    def leave(self, pod: PodInfo) -> None:
-        """The pod is not known any more."""
-        pods = self._pods[pod.namespace]
-        del pods[pod.uid]
-        if not pods:
-            del self._pods[pod.namespace]
-
-    def is_same(self, pod: PodInfo, item: object) -> bool:
-        """Whether the namespace, `item` now, says what the pod knows of it."""
-        return _said(pod.home) == _said(cast(Namespace | None, item))
-
-    def pods_of(self, name: str) -> Mapping[str, PodInfo]:
-        """UID -> pod of the namespace."""
-        return self._pods.get(name, _NOBODY)
-
-
-def _said(namespace: Namespace | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    return ({}, {}) if namespace is None else (namespace.metadata.labels, namespace.metadata.annotations)
-
-
-_NONE: Mapping[str, PodInfo] = {}
 
 
 class PodStore:
@@ -79,8 +32,7 @@ class PodStore:
         """Node name -> UID -> pod, for nodes not known."""
         self.nominated: dict[str, dict[str, PodInfo]] = {}
         """Node name -> UID -> pending pod nominated there."""
-        self.pod_groups = PodGroups(objects_of)
-        self.pod_namespaces = PodNamespaces(objects_of)
+        self.related = RelatedPods(objects_of)
         self._uid_of: dict[str, str] = {}
         self._usage = UsageByGrouping()
 
@@ -94,12 +46,11 @@ class PodStore:
 
     def introduce(self, pod: PodInfo) -> None:
         """Tell a pod that is asked about, and not of the view, its group and namespace as they are now."""
-        self.pod_groups.tell(pod)
-        self.pod_namespaces.tell(pod)
+        self.related.tell(pod)
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""
-        return self.nominated.get(node_name, _NONE)
+        return self.nominated.get(node_name, _NOBODY)
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
         is_same = (new.node_name, new.key) == (old.node_name, old.key)  # a test may give one UID to two pods
@@ -109,8 +60,7 @@ class PodStore:
             self._enter(new)
         else:
             self.pods[new.uid] = new
-            self.pod_groups.replace(old, new)
-            self.pod_namespaces.enter(new)
+            self.related.replace(old, new)
             self.nodes.replace_pod(row, old, new)
             self._usage.remove(old)
             self._usage.add(new)
@@ -118,8 +68,7 @@ class PodStore:
     def _enter(self, info: PodInfo) -> None:
         self.pods[info.uid] = info
         self._uid_of[info.key] = info.uid
-        self.pod_groups.enter(info)
-        self.pod_namespaces.enter(info)
+        self.related.enter(info)
         if not info.node_name:
             self._await(info)
             return
@@ -135,8 +84,7 @@ class PodStore:
     def _leave(self, info: PodInfo) -> None:
         del self.pods[info.uid]
         del self._uid_of[info.key]
-        self.pod_groups.leave(info)
-        self.pod_namespaces.leave(info)
+        self.related.leave(info)
         if info.node_name:
             self._displace(info)
         else:

@@ -2,7 +2,7 @@
 
 Invariants:
 1. A pod counts while it has a node, bound or assumed, whether or not that node is known.
-2. It is subtracted from the groups it was added to: its groups are computed once for each version of the pod.
+2. It is subtracted from the groups it was added to, which are computed when it comes to its node.
 3. A hypothetical view counts as the view would: pods taken out and put in are counted out and in.
 """
 
@@ -35,8 +35,8 @@ class UsageCounts:
 
     def __init__(self, pods: Iterable[tuple[PodInfo, Groups]] = ()) -> None:
         self._sums: dict[Hashable, dict[str, int]] = {}
-        self._groups: dict[str, tuple[PodInfo, Groups]] = {}
-        """UID -> (the version of the pod, its groups); also of pods that have been on a node and are pending again."""
+        self._groups: dict[str, Groups] = {}
+        """UID -> the groups in which the pod counts."""
         self.changed: set[Hashable] | None = None
         """Groups whose sums moved, for a reader that empties it; None without a reader."""
         for info, groups in pods:
@@ -46,23 +46,14 @@ class UsageCounts:
         """Resource -> the group's sum (millicores of cpu, else whole units), without zeros; `pods` is their number."""
         return self._sums.get(group, _NOTHING)
 
-    def known(self, info: PodInfo) -> Groups | None:
-        """The pod's groups, where they are known for this version of it."""
-        found = self._groups.get(info.uid)
-        return found[1] if found is not None and found[0] is info else None
-
     def add(self, info: PodInfo, groups: Groups) -> None:
         """The pod has a node now."""
-        self._groups[info.uid] = (info, groups)
+        self._groups[info.uid] = groups
         self._shift(info, groups, 1)
 
     def remove(self, info: PodInfo) -> None:
         """The pod has no node any more."""
-        self._shift(info, self._groups[info.uid][1], -1)
-
-    def drop(self, uid: str) -> None:
-        """The pod is gone for good."""
-        self._groups.pop(uid, None)
+        self._shift(info, self._groups.pop(info.uid), -1)
 
     def dump(self) -> dict[Hashable, dict[str, int]]:
         """Group -> resource -> sum: equal for equal clusters."""
@@ -101,16 +92,10 @@ class UsageByGrouping:
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
-        for grouping, counts in self._by_grouping.items() if self._by_grouping else ():
-            known = counts.known(info)
-            counts.add(info, grouping.groups(info) if known is None else known)
+        for grouping, counts in self._by_grouping.items():
+            counts.add(info, grouping.groups(info))
 
     def remove(self, info: PodInfo) -> None:
         """The pod has no node any more."""
         for counts in self._by_grouping.values():
             counts.remove(info)
-
-    def drop(self, uid: str) -> None:
-        """The pod is gone for good."""
-        for counts in self._by_grouping.values():
-            counts.drop(uid)

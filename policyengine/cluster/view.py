@@ -43,7 +43,7 @@ from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_groups import NATIVE, POD_GROUP, KnownGroups
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.pod_store import NAMESPACE, PodStore
+from policyengine.cluster.pod_store import PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
 from policyengine.cluster.usage_counts import Grouping, UsageCounts
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
@@ -161,7 +161,6 @@ class ClusterView(ObjectStore, PodStore):
         self.generation += 1
         event = departure(info)
         self._leave(info)
-        self._usage.drop(uid)
         info.state = PodState.GONE
         return PodChange(info, None, [event])
 
@@ -242,11 +241,8 @@ class ClusterView(ObjectStore, PodStore):
         kinds have no pods."""
         changes: list[PodChange] = []
         item = self.objects_of(kind).get(key)
-        is_namespace = kind == NAMESPACE
-        pods = self.pod_namespaces.pods_of(key) if is_namespace else self.pod_groups.pods_of(kind, key)
-        is_same = self.pod_namespaces.is_same if is_namespace else self.pod_groups.is_same
-        for old in list(pods.values()):
-            if not is_same(old, item):
+        for old in list(self.related.of(kind, key).values()):
+            if not self.related.is_same(old, kind, item):
                 new = copy(old)
                 self._replace(old, new)
                 changes.append(PodChange(old, new, []))

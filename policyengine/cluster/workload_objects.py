@@ -38,7 +38,8 @@ class ReplicationController(Wire, frozen=True):
 
 
 class SelectorSpec(Wire, frozen=True):
-    """The pods a ReplicaSet or StatefulSet owns."""
+    """The pods that a ReplicaSet or StatefulSet owns, or that a budget protects: without a selector none, with an empty
+    one all of the namespace."""
 
     selector: LabelSelector | None = None
 
@@ -54,12 +55,6 @@ class StatefulSet(ReplicaSet, frozen=True):
     """A stateful set; of what is read it has just what a replica set has."""
 
 
-class PodDisruptionBudgetSpec(Wire, frozen=True):
-    """Which pods a budget protects; None protects none, an empty selector all of the namespace."""
-
-    selector: LabelSelector | None = None
-
-
 class PodDisruptionBudgetStatus(Wire, frozen=True):
     """How many pods may go now, and which are going: name -> time."""
 
@@ -71,7 +66,7 @@ class PodDisruptionBudget(Wire, frozen=True):
     """A disruption budget."""
 
     metadata: ObjectMeta
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    spec: SelectorSpec = SelectorSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 

@@ -173,10 +173,9 @@ def _apply(core: Core, change: PodChange) -> None:
 
 
 def _take_over(core: Core, old: PodInfo | None, new: PodInfo | None, events: list[ClusterEvent]) -> None:
-    if not core.view.pod_groups.is_empty:
-        for pod in (old, new):
-            if pod is not None:
-                pod_group_status.note_pod(core, pod)
+    for pod in (old, new):
+        if pod is not None:
+            pod_group_status.note_pod(core, pod)
     if old is not None and (new is None or old.uid != new.uid):
         _gone(core, old)
     if new is not None:

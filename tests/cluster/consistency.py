@@ -34,6 +34,12 @@ def with_defaults(table: NodeTable) -> list[Any]:
     return [table.allocatable(name) - table.free(name, with_defaults=True) for name in (CPU, MEMORY)]
 
 
+def decoded(table: NodeTable, what: str, key: str) -> list[Any]:
+    """A column made of Node objects, spelt out; None where absent."""
+    column = table.derived.encoded(what, key)
+    return [column.value(row) for row in range(table.n)]
+
+
 def _check_pod_table(table: PodTable) -> None:
     if not table._is_read:
         return
@@ -129,9 +135,6 @@ def _check_node(view: ClusterView, row: int) -> None:
         *with_defaults(table),
     )
     _require(tuple(int(column[row]) for column in columns) == expected, f"the counts of `{name}`")
-    ports = Counter(port for shape in shapes for port in shape.host_ports)
-    for port, users in ports.items():
-        _require(table.ports.users(*port).get(row) == users, f"port {port} on `{name}`")
 
 
 def _check_derived(table: NodeTable) -> None:
@@ -143,20 +146,6 @@ def _check_derived(table: NodeTable) -> None:
         fresh.set_node(node)
     for what in ("name_hash", "unschedulable", "ready", "created_at"):
         _require(bool((getattr(table, what) == getattr(fresh, what)).all()), f"column {what}")
-    _require(
-        [table.taint_sets[i] for i in table.taint_ids] == [fresh.taint_sets[i] for i in fresh.taint_ids],
-        "taints",
-    )
-    encoded, capacities = table.derived.kept()
-    for what, key in encoded:
-        kept = table.derived.decoded(what, key)
-        _require(kept == fresh.derived.decoded(what, key), f"{what} `{key}`")
-    for resource in capacities:
-        _require(
-            bool((table.derived.capacity(resource) == fresh.derived.capacity(resource)).all()), f"capacity {resource}"
-        )
+    for what, key in table.derived._encoded:
+        _require(decoded(table, what, key) == decoded(fresh, what, key), f"{what} `{key}`")
     _require(table.images.dump() == fresh.images.dump(), "images")
-    _require(
-        table.ports.count() == sum(len(i.shape.host_ports) for r in range(table.n) for i in table.pods_on(r).values()),
-        "no port is kept after its pod",
-    )

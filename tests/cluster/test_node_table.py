@@ -3,6 +3,7 @@ import pytest
 
 from policyengine.cluster.node_table import NodeTable
 from tests.builders import make_node, make_pod
+from tests.cluster.consistency import decoded
 
 
 def table_of(*builders):
@@ -59,9 +60,8 @@ def test_the_last_row_takes_the_place_of_a_deleted_one_and_both_journals_say_so(
     assert table.row_of == {"c": 0, "b": 1}
     assert table.allocatable("cpu").tolist() == [2000, 1000]
     assert table.requested("cpu").tolist() == [1000, 0]
-    assert table.derived.decoded("label", "k") == ["c", "b"]
+    assert decoded(table, "label", "k") == ["c", "b"]
     assert dict(table.pods_on(0)) == {"p": info}
-    assert dict(table.ports.users("0.0.0.0", "TCP", 80)) == {0: 1}
     for journal, position in zip((table.node_journal, table.pod_journal), positions, strict=True):
         changed = journal.since(position)
         assert changed is not None
@@ -76,19 +76,6 @@ def test_a_new_node_finds_its_row_clear():
     assert table.requested("cpu").tolist() == [0]
     assert table.allocatable("x/y").tolist() == [0]
     assert (table.pod_count.tolist(), table.ready.tolist(), table.unschedulable.tolist()) == ([0], [False], [False])
-
-
-def test_ports_collide_by_protocol_port_and_ip():
-    table = table_of(make_node("a"), make_node("b"), make_node("c"))
-    table.add_pod(0, make_pod("p").host_port(80).info())
-    table.add_pod(1, make_pod("q").host_port(80, ip="10.0.0.1").info())
-    table.add_pod(1, make_pod("r").host_port(80, ip="10.0.0.1").info())
-    assert table.ports.conflicts("0.0.0.0", "TCP", 80).tolist() == [0, 1]
-    assert table.ports.conflicts("10.0.0.1", "TCP", 80).tolist() == [0, 1]
-    assert table.ports.conflicts("10.0.0.2", "TCP", 80).tolist() == [0]
-    assert table.ports.conflicts("0.0.0.0", "UDP", 80).tolist() == []
-    table.remove_pod(1, table.pods_on(1)["q"])
-    assert dict(table.ports.users("10.0.0.1", "TCP", 80)) == {1: 1}
 
 
 def test_image_sizes_follow_the_nodes():

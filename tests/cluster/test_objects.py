@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.kinds import STRUCTS
@@ -106,6 +106,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(
     st.sampled_from(["spec", "status", "metadata", "spec.containers", "spec.affinity", "status.conditions"]),
     json_values,

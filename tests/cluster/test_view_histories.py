@@ -16,7 +16,7 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
-from tests.cluster.consistency import validate_view
+from tests.cluster.consistency import decoded, validate_view
 from tests.cluster.view_dump import dump_view
 
 NODES = ("a", "b", "c")
@@ -231,12 +231,12 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
     def amounts(column: Callable[[str], NDArray[np.int64]], row: int) -> dict[str, int]:
         return {name: int(column(name)[row]) for name in table.resources if column(name)[row]}
 
-    decoded = [table.derived.decoded("label", key) for key in LABELS]
+    labels = [decoded(table, "label", key) for key in LABELS]
     nodes = [
         (
             table.names[row],
             id(table.objects[row]),
-            [column[row] for column in decoded],
+            [column[row] for column in labels],
             table.taint_sets[table.taint_ids[row]],
             amounts(table.allocatable, row),
             int(table.derived.capacity("cpu")[row]),
@@ -248,7 +248,6 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
             table.names[row],
             {uid: id(info) for uid, info in table.pods_on(row).items()},
             amounts(table.requested, row),
-            [row in table.ports.users("0.0.0.0", "TCP", port) for port in (80, 81)],
         )
         for row in range(table.n)
     ]

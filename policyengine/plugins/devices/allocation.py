@@ -11,8 +11,8 @@ from uuid import UUID
 
 from policyengine.cluster.device_objects import (
     AllocationResult,
-    DeviceAllocationConfiguration,
     DeviceAllocationResult,
+    DeviceConfiguration,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
@@ -56,7 +56,7 @@ def _share_id(claim: ResourceClaim, place: int, one: Given) -> str:
     return str(UUID(bytes=blake2b(text.encode(), digest_size=16).digest(), version=4))
 
 
-def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[DeviceAllocationConfiguration]:
+def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[DeviceConfiguration]:
     """The classes' parameters, each class once, then those of the claim: once for each request that they name."""
     chosen = list(dict.fromkeys(one.wanted for one in given))
     by_class: dict[str, list[Wanted]] = {}
@@ -65,11 +65,11 @@ def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[Dev
     for users in by_class.values():
         for source in users[0].device_class.spec.config:
             names = tuple(wanted.name for wanted in users)
-            yield DeviceAllocationConfiguration(source="FromClass", requests=names, opaque=source.opaque)
+            yield DeviceConfiguration(source="FromClass", requests=names, opaque=source.opaque)
     for own in claim.spec.devices.config:
         concerned = [one for one in chosen if one.request in own.requests or one.name in own.requests]
         for _ in concerned if own.requests else (None,):
-            yield DeviceAllocationConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)
+            yield DeviceConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)
 
 
 def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:

@@ -37,10 +37,9 @@ class NodePorts:
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes where one of the ports is taken are refused."""
         ports: tuple[HostPort, ...] = state
-        taken = np.zeros(snapshot.nodes.n, dtype=np.int16)
-        for ip, protocol, port in ports:
-            taken[snapshot.nodes.ports.conflicts(ip, protocol, port)] = 1
-        return Verdicts(taken[rows], _REFUSALS)
+        placed = (snapshot.nodes.pods_on(row).values() for row in rows.tolist())
+        taken = [any(one.shape.host_ports and collide(ports, one.shape.host_ports) for one in pods) for pods in placed]
+        return Verdicts(np.array(taken, dtype=np.int16), _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A pod with such a port gone, or a new node."""

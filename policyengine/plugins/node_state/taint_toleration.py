@@ -15,13 +15,12 @@ from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Toleration
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import is_own_update, on
-from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
+from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintCounts, untolerated
 
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)
 _SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
@@ -39,19 +38,21 @@ class TaintToleration:
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
-        return SUCCESS, TaintTable(pod.shape.spec.tolerations, HARD)
+        return SUCCESS, TaintCounts(pod.shape.spec.tolerations, HARD)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes with a hard taint that is not tolerated are refused."""
-        return Verdicts((_counts(state, snapshot, rows) != 0).astype(np.int16), _REFUSALS)
+        taints: TaintCounts = state
+        return Verdicts((taints.at(snapshot.nodes, rows) != 0).astype(np.int16), _REFUSALS)
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped. Only tolerations of any effect, or of PreferNoSchedule, can match."""
-        return SUCCESS, TaintTable(pod.shape.spec.tolerations, _SOFT)
+        return SUCCESS, TaintCounts(pod.shape.spec.tolerations, _SOFT)
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The number of soft taints not tolerated."""
-        return _counts(state, snapshot, rows)
+        taints: TaintCounts = state
+        return taints.at(snapshot.nodes, rows)
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Fewer is better; 100 for all where none has any."""
@@ -63,11 +64,6 @@ class TaintToleration:
             on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _became_tolerable),
             on(Resource.POD, ActionType.UPDATE_POD_TOLERATION, is_own_update),
         )
-
-
-def _counts(table: TaintTable, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
-    counts: NDArray[np.int64] = table.counts(snapshot.nodes.taint_sets)[at(snapshot.nodes.taint_ids, rows)]
-    return counts
 
 
 def _keeps_off(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> bool:

@@ -17,8 +17,8 @@ Gangs are those of all loaded policies. Pods are evicted from the least importan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
-from typing import Any, Final
+from collections.abc import Sequence, Set
+from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
@@ -96,7 +96,9 @@ class Preemptible:
     def _units(self, placed: list[PodInfo]) -> list[Unit]:
         """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
         left out."""
-        placed.sort(key=self._last_to_go_first())
+        placed.sort(key=importance)
+        if self._rule is not None:
+            placed.sort(key=self._rule.turn, reverse=True)
         gangs = {pod.uid: gang for pod in placed if (gang := self._view.scheduling.placed_gang(pod.uid)) is not None}
         here = Counter(id(gang.placed) for gang in gangs.values())
         units: list[Unit] = []
@@ -132,30 +134,6 @@ class Preemptible:
             return False
         surplus.take(pod)
         return True
-
-    def _last_to_go_first(self) -> Callable[[PodInfo], Any]:
-        rule = self._rule
-        if rule is None:
-            return importance
-        return lambda pod: (_Turned(rule.turn(pod)), importance(pod))
-
-
-class _Turned:
-    """A key that sorts the other way round."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
-
-    def __lt__(self, other: _Turned) -> bool:
-        return other.key < self.key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Turned) and other.key == self.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 def _size(unit: Unit) -> tuple[int, ...]:

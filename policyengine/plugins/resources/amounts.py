@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -21,15 +20,9 @@ PODS: Final = "pods"
 _DEFAULTED: Final = (CPU, MEMORY)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedResource:
-    """A resource that counts in a score, and how much."""
-
-    name: str
-    weight: int
-
-
-DEFAULT_RESOURCES: Final = (WeightedResource(CPU, 1), WeightedResource(MEMORY, 1))
+Weighted = tuple[str, int]
+"""A resource that counts in a score, and how much."""
+DEFAULT_RESOURCES: Final[tuple[Weighted, ...]] = ((CPU, 1), (MEMORY, 1))
 
 RESOURCES_SCHEMA: Final[Mapping[str, object]] = {
     "type": "array",
@@ -46,11 +39,11 @@ RESOURCES_SCHEMA: Final[Mapping[str, object]] = {
 }
 
 
-def read_resources(entries: Iterable[Mapping[str, Any]] | None) -> tuple[WeightedResource, ...]:
+def read_resources(entries: Iterable[Mapping[str, Any]] | None) -> tuple[Weighted, ...]:
     """The `resources` argument; cpu and memory alike where it is absent. A weight left out is 1."""
     if entries is None:
         return DEFAULT_RESOURCES
-    return tuple(WeightedResource(str(entry["name"]), int(entry.get("weight") or 1)) for entry in entries)
+    return tuple((str(entry["name"]), int(entry.get("weight") or 1)) for entry in entries)
 
 
 class Asked(NamedTuple):
@@ -64,12 +57,12 @@ class Asked(NamedTuple):
 class ScoredResources:
     """The resources of a score."""
 
-    def __init__(self, resources: Sequence[WeightedResource], with_defaults: bool) -> None:
+    def __init__(self, resources: Sequence[Weighted], with_defaults: bool) -> None:
         """With defaults, a container that asks for no cpu or memory counts, and what the pod asks for as a whole does
         not: so kube-scheduler 1.36 scores the pod that comes, though not those that stand (`getScorer`,
         noderesources/fit.go, hands the scorer no `enablePodLevelResources`)."""
-        self._names = tuple([resource.name for resource in resources])
-        self._weights = tuple([resource.weight for resource in resources])
+        self._names = tuple([name for name, _ in resources])
+        self._weights = tuple([weight for _, weight in resources])
         self._with_defaults = with_defaults
         self._readers = [_reader(name, with_defaults) for name in self._names]
         self._some_scalar = any(is_scalar(name) for name in self._names)

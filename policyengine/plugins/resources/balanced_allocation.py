@@ -55,7 +55,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""
         resources = read_resources((arguments or {}).get("resources") or None)
-        for name, count in Counter(resource.name for resource in resources).items():
+        for name, count in Counter(name for name, _ in resources).items():
             if count > 1:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._resources = ScoredResources(resources, with_defaults=False)

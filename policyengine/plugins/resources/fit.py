@@ -24,15 +24,10 @@ from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.plugins.resources.amounts import PODS, Asked
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
@@ -179,13 +174,10 @@ class NodeResourcesFit:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that go or shrink, nodes that come or grow, classes that stand for a resource."""
-        pods = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
-        nodes = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
-        classes = ClusterEvent(Resource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
         return (
-            ClusterEventWithHint(pods, self._freed),
-            ClusterEventWithHint(nodes, self._grown),
-            ClusterEventWithHint(classes, _backs),
+            on(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN, _freed),
+            on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, self._grown),
+            on(Resource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE, _backs),
         )
 
     def _wanted_of(self, shape: PodShape) -> _Wanted:
@@ -203,44 +195,41 @@ class NodeResourcesFit:
             return False  # only extended resources can be ignored
         return resource in self._ignored or group in self._ignored_groups
 
-    def _freed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    def _grown(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         if new is None:
-            held = old is not None and (old.node_name or old.nominated_node_name)
-            return QueueingHint.QUEUE if held else QueueingHint.SKIP
-        if new.uid == pod.uid:
-            return QueueingHint.QUEUE
-        if not new.node_name or old is None:
-            return QueueingHint.SKIP
-        before, after = old.shape.requests, new.shape.requests
-        shrunk = any(amount and before.get(name) > after.get(name) for name, amount in pod.shape.amounts)
-        return QueueingHint.QUEUE if shrunk else QueueingHint.SKIP
-
-    def _grown(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        if new is None:
-            return QueueingHint.SKIP
+            return False
         now = _offered(new)
         demand = self._wanted(pod.shape).demand
         devices = {name for name, _ in demand if name in self._backed and not now.get(name, 0)}
         if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand if name not in devices):
-            return QueueingHint.SKIP
+            return False
         if old is None:
-            return QueueingHint.QUEUE
+            return True
         before = _offered(old)
         wanted = (PODS, *(name for name, _ in demand))
-        grown = bool(devices) or any(now.get(name, 0) > before.get(name, 0) for name in wanted)
-        return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+        return bool(devices) or any(now.get(name, 0) > before.get(name, 0) for name in wanted)
 
 
-def _backs(pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
+def _freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+    if new is None:
+        return old is not None and bool(old.node_name or old.nominated_node_name)
+    if new.uid == pod.uid:
+        return True
+    if not new.node_name or old is None:
+        return False
+    before, after = old.shape.requests, new.shape.requests
+    return any(amount and before.get(name) > after.get(name) for name, amount in pod.shape.amounts)
+
+
+def _backs(pod: PodInfo, old: DeviceClass | None, new: DeviceClass | None) -> bool:
     """Whether the class has come to stand for something that the pod asks for."""
     if new is None:
-        return QueueingHint.SKIP
+        return False
     named = new.spec.extended_resource_name
     resources = {named} if old is None or old.spec.extended_resource_name != named else set()
     if old is None:
         resources.add(f"{IMPLICIT}{new.metadata.name}")
-    asked = pod.shape.requests.scalars
-    return QueueingHint.QUEUE if any(name in asked for name in resources) else QueueingHint.SKIP
+    return any(name in pod.shape.requests.scalars for name in resources)
 
 
 def _offered(node: Node) -> Mapping[str, int]:

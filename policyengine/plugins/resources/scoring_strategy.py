@@ -23,7 +23,7 @@ from policyengine.plugins.resources.amounts import (
     RESOURCES_SCHEMA,
     Asked,
     ScoredResources,
-    WeightedResource,
+    Weighted,
     percent,
     read_resources,
 )
@@ -66,7 +66,7 @@ STRATEGY_SCHEMA: Final[Mapping[str, object]] = {
 class AllocationStrategy(ABC):
     """A weighted mean over resources."""
 
-    def __init__(self, resources: Sequence[WeightedResource]) -> None:
+    def __init__(self, resources: Sequence[Weighted]) -> None:
         self.resources = ScoredResources(resources, with_defaults=True)
 
     def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
@@ -127,7 +127,7 @@ class RequestedToCapacityRatio(AllocationStrategy):
 
     zero_counts_not = True
 
-    def __init__(self, resources: Sequence[WeightedResource], shape: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, resources: Sequence[Weighted], shape: Sequence[Mapping[str, Any]]) -> None:
         """`shape`: as `read_line` takes it."""
         super().__init__(resources)
         self._line = read_line(shape)

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.journal import ValueTable
 from policyengine.cluster.node_objects import Node, NodeSelector, NodeSelectorTerm
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.objects import SelectorRequirement
@@ -28,30 +29,16 @@ NAME_FIELD: Final = "metadata.name"
 class LabelTest:
     """One requirement over a label's column: evaluated once per distinct value, then gathered."""
 
-    __slots__ = ("_table", "_values", "requirement")
+    __slots__ = ("_table", "requirement")
 
     def __init__(self, requirement: Requirement) -> None:
         self.requirement = requirement
-        self._values: Sequence[str] = ()
-        """The cluster's own list of values, to which the verdicts belong."""
-        self._table: Mask = np.array([requirement.holds(None)])
+        self._table = ValueTable(requirement.holds, np.bool_, absent=requirement.holds(None))
 
     def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
         """`bool[rows]`"""
-        ids = nodes.label_ids(self.requirement.key)
-        # The last entry answers for an absent label, whose id is -1.
-        mask: Mask = self._verdicts(nodes.label_values(self.requirement.key))[at(ids, rows)]
-        return mask
-
-    def _verdicts(self, values: Sequence[str]) -> Mask:
-        if values is not self._values:
-            self._values, self._table = values, self._table[-1:]
-        known = len(self._table) - 1
-        if known < len(values):
-            holds = self.requirement.holds
-            new = np.fromiter((holds(value) for value in values[known:]), dtype=np.bool_)
-            self._table = np.concatenate([self._table[:-1], new, self._table[-1:]])
-        return self._table
+        key = self.requirement.key
+        return self._table.at(at(nodes.label_ids(key), rows), nodes.label_values(key))
 
 
 @dataclass(frozen=True, slots=True)

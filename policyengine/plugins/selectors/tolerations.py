@@ -13,8 +13,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.journal import ValueTable
 from policyengine.cluster.node_objects import Taint
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_objects import Toleration
+from policyengine.framework.changes import at
+from policyengine.framework.status import Rows
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
@@ -59,20 +63,14 @@ def _integer(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-class TaintTable:
-    """For each distinct set of taints, how many of these effects the pod does not tolerate; grows with the sets."""
+class TaintCounts:
+    """How many taints of some effects the nodes have that a pod does not tolerate."""
 
-    __slots__ = ("_counts", "_effects", "_tolerations")
+    __slots__ = ("_table",)
 
     def __init__(self, tolerations: Sequence[Toleration], effects: frozenset[str]) -> None:
-        self._tolerations = tolerations
-        self._effects = effects
-        self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._table = ValueTable(lambda taints: len(untolerated(tolerations, taints, effects)), np.int64)
 
-    def counts(self, taint_sets: Sequence[tuple[Taint, ...]]) -> NDArray[np.int64]:
-        """`int64[sets]`"""
-        known = len(self._counts)
-        if known < len(taint_sets):
-            new = [len(untolerated(self._tolerations, taints, self._effects)) for taints in taint_sets[known:]]
-            self._counts = np.concatenate([self._counts, np.array(new, dtype=np.int64)])
-        return self._counts
+    def at(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """`int64[rows]`"""
+        return self._table.at(at(nodes.taint_ids, rows), nodes.taint_sets)

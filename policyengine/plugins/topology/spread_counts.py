@@ -13,7 +13,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector
 from policyengine.plugins.selectors.node_selector import required_selectors
-from policyengine.plugins.selectors.tolerations import HARD, TaintTable
+from policyengine.plugins.selectors.tolerations import HARD, TaintCounts
 from policyengine.plugins.topology.pod_index import DomainCounts, Int64, Mask, PodKind, pod_index, rows_that_differ
 from policyengine.plugins.topology.spread_constraint import HOSTNAME, Constraint
 
@@ -31,7 +31,7 @@ class SpreadCounts:
         self.every_key = every_key
         self.counts = [_counts(pod.namespace, constraint) for constraint in constraints]
         self._required = required_selectors(pod.shape.spec)
-        self._taints = TaintTable(pod.shape.spec.tolerations, HARD)
+        self._taints = TaintCounts(pod.shape.spec.tolerations, HARD)
         self._node_position = -1
 
     def count(self, nodes: NodeTable, rows: Rows) -> bool:
@@ -58,7 +58,7 @@ class SpreadCounts:
             for selector in self._required:
                 admitted &= selector.mask(nodes, every_row)
         if constraint.honors_taints:
-            admitted &= self._taints.counts(nodes.taint_sets)[nodes.taint_ids] == 0
+            admitted &= self._taints.at(nodes, every_row) == 0
         return admitted
 
 

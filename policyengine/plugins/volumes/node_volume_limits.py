@@ -18,7 +18,6 @@ from policyengine.cluster.storage_objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
-    StorageClass,
     Volume,
     VolumeAttachment,
 )
@@ -32,7 +31,7 @@ from policyengine.plugins.volumes.volume_claims import (
     CLASS,
     VOLUME,
     claim_refs,
-    class_name,
+    class_of,
     find_claim,
     names_claim,
     not_for_pod,
@@ -164,8 +163,7 @@ def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Handle | None:
         if volume.spec.csi is not None:
             return volume.spec.csi.driver, volume.spec.csi.volume_handle
         return csi_of_persistent(volume)
-    wanted = class_name(claim)
-    storage = snapshot.objects(StorageClass).get(wanted) if wanted else None
+    storage = class_of(claim, snapshot)
     if storage is None:
         return None
     return DRIVERS.get(storage.provisioner, storage.provisioner), f"claim {claim.metadata.key}"

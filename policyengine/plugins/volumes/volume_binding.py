@@ -22,7 +22,6 @@ from policyengine.cluster.storage_objects import (
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
 )
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
@@ -37,14 +36,14 @@ from policyengine.plugins.volumes.volume_claims import (
     CLASS,
     SELECTED_NODE,
     VOLUME,
-    WAIT_FOR_FIRST_CONSUMER,
     claim_refs,
-    class_name,
+    class_of,
     find_claim,
     is_fully_bound,
     names_claim,
     not_for_pod,
     not_found,
+    waits_for_consumer,
 )
 from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
 from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
@@ -87,7 +86,7 @@ class PodClaims:
         self.provisions = {
             claim.metadata.key: Provision(claim, storage, snapshot)
             for claim in waiting
-            if (storage := snapshot.objects(StorageClass).get(class_name(claim))) is not None
+            if (storage := class_of(claim, snapshot)) is not None
         }
 
     def decided(self, nodes: NodeTable, row: int) -> tuple[list[Bound], list[PersistentVolumeClaim]]:
@@ -147,7 +146,8 @@ class VolumeBinding:
         for claim in claims:
             if is_fully_bound(claim):
                 continue
-            waits = _waits(claim, snapshot)
+            storage = class_of(claim, snapshot)
+            waits = waits_for_consumer(storage) if storage is not None else False
             if isinstance(waits, str):
                 return Status(_UNRESOLVABLE, (waits,)), None
             if waits and not claim.spec.volume_name:
@@ -213,17 +213,6 @@ def _usable(pod: PodInfo, name: str, ephemeral: bool, snapshot: Snapshot) -> Per
         return f'persistentvolumeclaim "{name}" is being deleted'
     foreign = not_for_pod(pod, claim) if ephemeral else None
     return claim if foreign is None else foreign
-
-
-def _waits(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool | str:
-    """Whether the claim's class waits for the first consumer; or why that cannot be told."""
-    wanted = class_name(claim)
-    storage = snapshot.objects(StorageClass).get(wanted) if wanted else None
-    if storage is None:
-        return False
-    if storage.volume_binding_mode is None:
-        return f'VolumeBindingMode not set for StorageClass "{wanted}"'
-    return storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _check_bound(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.storage_objects import PersistentVolumeClaim
+from policyengine.cluster.storage_objects import PersistentVolumeClaim, StorageClass
 from policyengine.cluster.view import Snapshot
 
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClass"
@@ -53,6 +53,19 @@ def class_name(claim: PersistentVolumeClaim) -> str:
     """The class the claim asks for; "" for none."""
     beta = claim.metadata.annotations.get(BETA_CLASS)
     return beta if beta is not None else claim.spec.storage_class_name or ""
+
+
+def class_of(claim: PersistentVolumeClaim, snapshot: Snapshot) -> StorageClass | None:
+    """The class the claim asks for, if it exists."""
+    wanted = class_name(claim)
+    return snapshot.objects(StorageClass).get(wanted) if wanted else None
+
+
+def waits_for_consumer(storage: StorageClass) -> bool | str:
+    """Whether volumes of the class are bound once a pod wants them; or why that cannot be told."""
+    if storage.volume_binding_mode is None:
+        return f'VolumeBindingMode not set for StorageClass "{storage.metadata.name}"'
+    return storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:

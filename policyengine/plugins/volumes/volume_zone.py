@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.storage_objects import PersistentVolume, StorageClass
+from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
@@ -23,9 +23,11 @@ from policyengine.plugins.volumes.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_refs,
     class_name,
+    class_of,
     find_claim,
     names_claim,
     not_found,
+    waits_for_consumer,
 )
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -129,13 +131,12 @@ def _topologies_of_claim(snapshot: Snapshot, namespace: str, name: str) -> list[
         if volume is None:
             return not_found("persistentvolume", claim.spec.volume_name)
         return topologies(volume)
-    wanted = class_name(claim)
+    wanted, storage = class_name(claim), class_of(claim, snapshot)
     if not wanted:
         return "PersistentVolumeClaim had no pv name and storageClass name"
-    storage = snapshot.objects(StorageClass).get(wanted)
     if storage is None:
         return not_found("storageclass.storage.k8s.io", wanted)
-    if storage.volume_binding_mode is None:
-        return f'VolumeBindingMode not set for StorageClass "{wanted}"'
-    waits = storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    waits = waits_for_consumer(storage)
+    if isinstance(waits, str):
+        return waits
     return [] if waits else "PersistentVolume had no name"

@@ -105,7 +105,7 @@ def _patch(core: Core, kind: str, key: str) -> PatchObject | None:
     if group is None:
         core.pod_groups.forget(kind, key)
         return None
-    known = core.view.pod_groups.pods_of(kind, key).values()
+    known = core.view.related.of(kind, key).values()
     pods = [pod for pod in known if (served := core.profile_of(pod)) is not None and served.is_served]
     ended = list(core.pod_groups.ended.get(key, {}).values()) if kind == POD_GROUP else []
     if not pods and not ended:

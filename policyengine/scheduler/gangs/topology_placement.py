@@ -107,7 +107,7 @@ def _unhelped(group: NativePodGroup) -> str:
 
 
 def _standing(core: Core, group: NativePodGroup) -> list[PodInfo]:
-    pods = core.view.pod_groups.pods_of(NATIVE, group.metadata.key).values()
+    pods = core.view.related.of(NATIVE, group.metadata.key).values()
     return [pod for pod in pods if pod.state is not PodState.PENDING]
 
 

@@ -51,7 +51,7 @@ def test_the_recording_stays_small() -> None:
 def test_a_device_more_or_less_is_noticed() -> None:
     """Each world in which a device was given, with another device in the fact."""
     noticed = 0
-    for world, facts in worlds()[:20]:
+    for world, facts in worlds()[:8]:
         for fact in facts:
             for status in fact["claims"].values():
                 results = status.get("allocation", {}).get("devices", {}).get("results", [])
@@ -66,4 +66,4 @@ def test_a_device_more_or_less_is_noticed() -> None:
                     ]
                     assert differences(world, facts_then) != []
                     noticed += 1
-    assert noticed > 10
+    assert noticed > 3

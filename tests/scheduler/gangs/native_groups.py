@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ NAME = "pod-group-scheduler"
 TEXT = (Path(__file__).parents[3] / "policies" / "pod-groups.policy").read_text(encoding="utf-8")
 
 
+_compiled = cache(compile_policy)
+
+
 def scheduler(policy: str = TEXT) -> Driver:
-    return Driver(compile_policy(policy))
+    return Driver(_compiled(policy))
 
 
 def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:
