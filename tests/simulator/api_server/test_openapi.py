@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from policyengine.simulator.api_server.kinds.openapi import document, of_field, of_type
-from policyengine.simulator.api_server.kinds.openapi_v2 import document_v2, protobuf
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kinds
 
@@ -48,29 +47,3 @@ def test_what_has_no_text_is_said_by_its_name() -> None:
     assert of_field("PodSpec", "setHostnameAsFQDN") == "Set hostname as FQDN."
     assert of_field("PodStatus", "podIPs") == "Pod IPs."
     assert of_field("Anything", "metadata") == "The object's name, labels and the like."
-
-
-def test_the_old_document_has_every_kind_and_knows_no_dangling_reference() -> None:
-    found: Any = document_v2(Kinds())
-    definitions = found["definitions"]
-    kinds = {
-        (one["group"], one["version"], one["kind"])
-        for schema in definitions.values()
-        for one in schema.get("x-kubernetes-group-version-kind", [])
-    }
-    missing = {(k.group, k.version, k.kind) for k in Kinds() if k.struct is not None} - kinds
-    assert missing == set()
-
-    def references(value: Any) -> Any:
-        if isinstance(value, dict):
-            for key, below in value.items():
-                if key == "$ref":
-                    yield below
-                else:
-                    yield from references(below)
-        elif isinstance(value, list):
-            for below in value:
-                yield from references(below)
-
-    assert {ref.removeprefix("#/definitions/") for ref in references(definitions)} <= definitions.keys()
-    assert protobuf(found).startswith(b"\x0a\x032.0")

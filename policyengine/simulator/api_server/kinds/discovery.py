@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
-from policyengine.simulator.api_server.kinds import openapi, openapi_v2
+from policyengine.simulator.api_server.kinds import openapi
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.requests import Request, Response, json_response
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
@@ -128,6 +128,10 @@ HEALTH = ("/healthz", "/livez", "/readyz")
 ROOTS: list[Json] = ["/api", "/api/v1", "/apis", *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 READING = ("GET", "HEAD")
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+NO_DEFINITIONS = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2\x42\x00\x4a\x00"
+"""An openapi.v2.Document of gnostic's without definitions: kubectl looks into it before it applies a `v1 List`, and leaves
+what it does not find there to the server."""
 
 
 class Root:
@@ -154,9 +158,8 @@ class Root:
         if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in accept and "v=v2" in accept:
             body = aggregated(self._kinds, core=path == "/api")
             return Response(200, {"Content-Type": AGGREGATED}, encode(body))
-        if path == "/openapi/v2" and any(name in accept for name in openapi_v2.ASKED):
-            body = openapi_v2.document_v2(self._kinds)
-            return Response(200, {"Content-Type": openapi_v2.PROTOBUF}, openapi_v2.protobuf(body))
+        if path == "/openapi/v2":
+            return Response(200, {"Content-Type": OPENAPI_V2}, NO_DEFINITIONS)
         found = self._json(path)
         return None if found is None else json_response(200, found)
 
