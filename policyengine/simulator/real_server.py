@@ -10,13 +10,15 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from policyengine.kube.config.credentials import trusting
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
@@ -135,7 +137,7 @@ async def real_processes(
         token = secrets.token_hex(16)
         etcd_port, secure_port = _free_ports(2)
         secure_port = port or secure_port
-        await _make_keys(place)
+        _make_key(place)
         users = [(token, "admin"), *((f"{name}-token", name) for name in administrators)]
         rows = [f'{shown},{name},{name},"system:masters"\n' for shown, name in users]
         (place / "tokens.csv").write_text("".join(rows))
@@ -188,16 +190,12 @@ def _audit_flags(place: Path, log: Path) -> list[str]:
     return [f"--audit-policy-file={place / 'audit.yaml'}", f"--audit-log-path={log}"]
 
 
-async def _make_keys(place: Path) -> None:
+def _make_key(place: Path) -> None:
     """kube-apiserver does not start without a key for service account tokens, though none is asked for here."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        raise ServerError("--apiserver envtest needs `openssl`, to make a key for service accounts")
-    process = await asyncio.create_subprocess_exec(
-        openssl, "genrsa", "-out", str(place / "sa.key"), "2048", stderr=asyncio.subprocess.DEVNULL
-    )
-    if await process.wait() != 0:
-        raise ServerError("`openssl genrsa` failed")
+    key = rsa.generate_private_key(65537, 2048)
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
+    (place / "sa.key").write_bytes(pem)
 
 
 @asynccontextmanager

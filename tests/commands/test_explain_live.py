@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
 from policyengine.server.debug import pod_timeline
+from policyengine.server.managed_certificate import issue
 from tests.commands.process import policyengine
 from tests.scheduler.driver import Driver, node, pod
-from tests.simulator.api_server.keys import NEW_KEY, OPENSSL, needs_openssl
 
 
 @contextmanager
@@ -150,15 +150,13 @@ users: [{name: u, user: {token: secret}}]
 """
 
 
-@needs_openssl
 def test_a_token_is_shown_to_https_whose_certificate_is_believed(tmp_path: Path) -> None:
-    assert OPENSSL is not None
-    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    made = ["req", "-x509", *NEW_KEY, "-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext"]
-    made += [f"subjectAltName=DNS:{NAME}", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([OPENSSL, *made], check=True, capture_output=True)
+    certificate, key, authority = (tmp_path / name for name in ("tls.crt", "tls.key", "ca.crt"))
+    issued = issue((NAME,), datetime.now(UTC))
+    for path, content in ((certificate, issued.certificate), (key, issued.key), (authority, issued.authorities)):
+        path.write_bytes(content)
     (tmp_path / "config").write_text(KUBECONFIG, encoding="utf-8")
-    believed = ("--certificate-authority", certificate, "--tls-server-name", NAME)
+    believed = ("--certificate-authority", authority, "--tls-server-name", NAME)
     with endpoints(tls=(certificate, key)) as address:
         shown = policyengine(
             "explain", "--live", "default/p", "--address", address, "--kubeconfig", tmp_path / "config", *believed

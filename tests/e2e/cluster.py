@@ -91,9 +91,8 @@ def served(kind: str, folder: Path, nodes: int = 2, refused: Collection[str] = (
 
     `refused` is what it is to be refused, each as `VERB PATH`.
     """
-    for program in ("kubectl", "openssl"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not on PATH")
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not on PATH")
     if kind == "envtest" and not os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("$KUBEBUILDER_ASSETS names no real API server")
     with process("-m", "tests.e2e.serve_world", kind, str(folder), str(nodes), until="the world is up"):

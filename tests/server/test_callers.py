@@ -29,7 +29,7 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.server.extender.recorded import POLICY
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 Answer = tuple[int, str]
 
@@ -97,7 +97,6 @@ async def webhook(tls: CertificateFiles, *names: str) -> AsyncIterator[int]:
     await task
 
 
-@needs_openssl
 @pytest.mark.parametrize(("server", "path"), [(extender, "/calm/filter"), (webhook, "/validate")])
 async def test_only_a_caller_with_a_certificate_of_the_authority_and_a_name_of_those_given_is_answered(
     cast: Cast, server: Any, path: str
@@ -115,7 +114,6 @@ async def test_only_a_caller_with_a_certificate_of_the_authority_and_a_name_of_t
         assert (await asked(port, "/metrics", cast.client("system:kube-scheduler")))[0] == 200
 
 
-@needs_openssl
 async def test_a_refused_caller_is_answered_before_its_body_comes(cast: Cast) -> None:
     async with extender(cast.tls) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=cast.client(), server_hostname="")
@@ -124,7 +122,6 @@ async def test_a_refused_caller_is_answered_before_its_body_comes(cast: Cast) ->
         writer.close()
 
 
-@needs_openssl
 async def test_an_authority_that_is_believed_no_more_is_out_for_new_connections_even_resumed_ones(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +143,6 @@ async def test_an_authority_that_is_believed_no_more_is_out_for_new_connections_
         writer.close()
 
 
-@needs_openssl
 def test_client_authorities_that_are_none_are_said_to_be(cast: Cast, tmp_path: Path) -> None:
     (tmp_path / "none").write_text("nothing")
     for path, why in ((tmp_path / "none", "not PEM"), (tmp_path / "away", "no such file or directory")):
@@ -154,7 +150,6 @@ def test_client_authorities_that_are_none_are_said_to_be(cast: Cast, tmp_path: P
             CertificateFiles(cast.ours.folder / "port.crt", cast.ours.folder / "port.key", path)
 
 
-@needs_openssl
 async def test_a_certificate_or_a_token_will_do_and_rights_are_asked_for_by_the_method(cast: Cast) -> None:
     users = {"good": User("monitor", ("system:masters",)), "poor": User("no\x1bbody", ("system:authenticated",))}
     reviewer = Reviewer(Client(MemoryTransport(ApiServer(SystemClock(), tokens=users), user=ADMIN)))

@@ -16,9 +16,7 @@ from policyengine.server.certificate import CertificateFiles, CertificateUnusabl
 from policyengine.server.listening import listening
 from policyengine.server.metrics import process_metrics
 from policyengine.server.metrics.process_metrics import EXPIRATION, MetricsPage
-from tests.simulator.api_server.keys import Keys, needs_openssl
-
-pytestmark = needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 
 def problem(certificate: Path, key: Path | None) -> str:

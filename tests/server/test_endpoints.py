@@ -34,7 +34,7 @@ from policyengine.version import __version__
 from tests.faulty_server.effects import Fail
 from tests.faulty_server.server import FaultyServer
 from tests.server.annotator.test_prometheus import real_prometheus
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
 LOCAL = 'endpoints: {address: "127.0.0.1:0"}\n'
@@ -308,7 +308,6 @@ async def test_where_tokens_are_asked_for_and_no_certificate_is_given_the_proces
                 assert response.status == status
 
 
-@needs_openssl
 async def test_pages_may_ask_for_a_client_certificate(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
     certificate, key = keys.sign("pages", "/CN=127.0.0.1")

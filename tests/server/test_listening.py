@@ -15,7 +15,7 @@ from policyengine.server.listening import (
     Patience,
     listening,
 )
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 
 def application() -> web.Application:
@@ -152,7 +152,6 @@ async def test_a_client_that_dribbles_gains_no_time() -> None:
             assert answer.result() == b""
 
 
-@needs_openssl
 async def test_a_handshake_that_does_not_come_in_time_is_given_up(tmp_path: Path) -> None:
     tls = CertificateFiles(*Keys(tmp_path).sign("one", "/CN=127.0.0.1"))
     async with listening(application(), "127.0.0.1:0", tls, 4, 0.1, SHORT) as port:

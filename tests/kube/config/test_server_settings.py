@@ -16,7 +16,7 @@ from policyengine.kube.config.kubeconfig import ConfigError, Pem, Settings, choo
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 FILES = {"ca.crt": b"authority\n", "me.crt": b"mine\n", "me.key": b"key\n", "token": b"from-a-file\n"}
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -215,7 +215,6 @@ def test_a_pod_without_a_service_account_says_so(tmp_path: Path, monkeypatch: py
         kubeconfig.of_service_account(tmp_path)
 
 
-@needs_openssl
 @pytest.mark.parametrize("as_data", [False, True])
 async def test_certificates_say_who_asks_whether_named_or_held(tmp_path: Path, as_data: bool) -> None:
     keys = Keys(tmp_path)

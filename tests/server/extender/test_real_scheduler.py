@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from policyengine.server.certificate import CertificateFiles
 from tests.server.extender.real_scheduler import World, asked, extender, kube_scheduler, world
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -101,7 +101,6 @@ async def test_an_extender_that_starts_first_waits_for_nobody(at: World) -> None
             assert await at.node_of("early") == "still"
 
 
-@needs_openssl
 async def test_its_client_certificate_lets_it_in_and_that_of_another_name_does_not(at: World, tmp_path: Path) -> None:
     await at.add_node("busy", cpu="8", congestion_factor="90")
     await at.add_node("still", cpu="1", congestion_factor="10")

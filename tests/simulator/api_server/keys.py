@@ -1,15 +1,16 @@
-"""Certificates for tests, made by openssl."""
+"""Certificates for tests."""
 
-import shutil
-import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-OPENSSL = shutil.which("openssl")
-NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
-"""RSA keys take a hundred times longer to find."""
-needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="there is no openssl on the PATH to make certificates with")
+PEM = serialization.Encoding.PEM
+DAY = timedelta(days=1)
+NAMES = {"CN": NameOID.COMMON_NAME, "O": NameOID.ORGANIZATION_NAME}
 
 
 class Keys:
@@ -17,19 +18,25 @@ class Keys:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._run("req", "-x509", *NEW_KEY, "-nodes", "-days", "2", "-subj", "/CN=ca", *self._out("ca"))
-
-    def _run(self, *words: str) -> None:
-        assert OPENSSL is not None
-        subprocess.run([OPENSSL, *words], cwd=self.folder, check=True, capture_output=True)
-
-    def _out(self, name: str) -> tuple[str, ...]:
-        return ("-keyout", f"{name}.key", "-out", f"{name}.crt")
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._write("ca", "/CN=ca", self._key, "/CN=ca")
 
     def sign(self, name: str, subject: str) -> tuple[Path, Path]:
-        """A certificate and its key."""
-        request = f"{name}.csr"
-        self._run("req", *NEW_KEY, "-nodes", "-subj", subject, "-keyout", f"{name}.key", "-out", request)
-        made = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-out", f"{name}.crt")
-        self._run("x509", "-req", "-in", request, *made)
-        return self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        """A certificate and its key; the subject as `/O=group/CN=user`."""
+        return self._write(name, subject, ec.generate_private_key(ec.SECP256R1()), "/CN=ca")
+
+    def _write(self, name: str, subject: str, key: ec.EllipticCurvePrivateKey, issuer: str) -> tuple[Path, Path]:
+        now, serial = datetime.now(UTC), x509.random_serial_number()
+        builder = x509.CertificateBuilder(_name(issuer), _name(subject), key.public_key(), serial, now - DAY, now + DAY)
+        is_authority = x509.BasicConstraints(ca=subject == issuer, path_length=None)
+        made = builder.add_extension(is_authority, critical=True).sign(self._key, hashes.SHA256())
+        certificate, written = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        certificate.write_bytes(made.public_bytes(PEM))
+        plain = serialization.NoEncryption()
+        written.write_bytes(key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, plain))
+        return certificate, written
+
+
+def _name(subject: str) -> x509.Name:
+    pairs = (part.partition("=")[::2] for part in subject.split("/")[1:])
+    return x509.Name([x509.NameAttribute(NAMES[what], value) for what, value in pairs])

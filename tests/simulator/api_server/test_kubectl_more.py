@@ -8,11 +8,10 @@ import pytest_asyncio
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.access.authentication import service_account
 from tests.deploy.manifests import DEPLOY, documents
-from tests.simulator.api_server.keys import needs_openssl
 from tests.simulator.api_server.kubectl import Kubectl, cluster, needs_kubectl
 from tests.simulator.api_server.test_kubectl_tour import POD
 
-pytestmark = [needs_kubectl, needs_openssl]
+pytestmark = needs_kubectl
 TOKENS = {"scheduler": service_account("kube-system", "policyengine")}
 CRD = """apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -15,7 +15,7 @@ from policyengine.simulator.api_server.access.authentication import (
     user_of,
 )
 from policyengine.simulator.api_server.http import serve
-from tests.simulator.api_server.keys import Keys, needs_openssl
+from tests.simulator.api_server.keys import Keys
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -29,7 +29,6 @@ def client(certificate: tuple[Path, Path] | None) -> ssl.SSLContext:
     return context
 
 
-@needs_openssl
 async def test_a_client_certificate_says_who_asks(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
     server = keys.sign("server", "/CN=127.0.0.1")

@@ -130,8 +130,8 @@ TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 READING = ("GET", "HEAD")
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 NO_DEFINITIONS = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2\x42\x00\x4a\x00"
-"""An openapi.v2.Document of gnostic's without definitions: kubectl looks into it before it applies a `v1 List`, and leaves
-what it does not find there to the server."""
+"""An openapi.v2.Document of gnostic's without definitions: kubectl looks into it before it applies a `v1 List`, and
+leaves what it does not find there to the server."""
 
 
 class Root:
