@@ -12,6 +12,7 @@ from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from tests.simulator.api_server.server_bench import Bench
 
 DEPTH = 5
+METHODS = {"create": "POST", "update": "PUT"}
 # A Binding without a target is the real server's 500; bindings have tests of their own.
 KINDS = [k for k in Kinds() if k.struct is not None and "create" in k.verbs and k.kind != "Binding"]
 scalars = (
@@ -70,6 +71,10 @@ async def test_every_write_is_answered_and_reads_go_on(plan: list[tuple[Kind, An
         raw = json.dumps(apply).encode()
         applied = await bench.ask("PATCH", f"{path}/x", raw, content="application/apply-patch+yaml", fieldManager="m")
         assert applied.status < 500 or "typed patch" in applied.body["message"], (kind.kind, body, applied.body)
+        for name, sub in kind.subresources.items():
+            for verb in set(METHODS) & set(sub.verbs) if name != "binding" else ():
+                answer = await bench.ask(METHODS[verb], f"{path}/x/{name}", body)
+                assert answer.status < 500 or answer.status == 501, (kind.kind, name, body, answer.body)
         if "list" in kind.verbs:
             for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
                 assert (await bench.ask("GET", path, accept=accept)).status == 200
