@@ -18,6 +18,8 @@ TYPES = [
     ("-90s", "duration"),
     ("node.free.memory - 2G", "memory"),
     ("node.free.storage - 1", "storage"),
+    ("node.free.cpu - -(-1)", "cpu"),
+    ("node.free.cpu * -(-1.5)", "cpu"),
     ("2 + 500m", "cpu"),
     ("1 - ratio(1, 2)", "double"),
     ("100 * ratio(node.used.cpu, node.allocatable.cpu)", "double"),

@@ -21,7 +21,14 @@ from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select, shown_path
 from policyengine.language.checking.foreign_words import NO_NULL, key_text, split_key
-from policyengine.language.checking.literal_types import converted, empty, is_bare, is_flexible, is_number
+from policyengine.language.checking.literal_types import (
+    converted,
+    empty,
+    is_bare,
+    is_flexible,
+    is_number,
+    signed_number,
+)
 from policyengine.language.checking.macros import check_macro, is_macro
 from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
 from policyengine.language.functions import FUNCTIONS
@@ -66,8 +73,9 @@ def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.E
             return check_has(context, expr)
         case syntax.Call():
             return check_macro(context, expr) if is_macro(expr) else check_call(context, expr, expected)
-        case syntax.Unary(op="-", operand=operand) if is_number(operand):
-            return converted(context.report, operand, expected, negative=True)
+        case syntax.Unary(op="-", operand=operand) if is_number(operand) or is_bare(operand):
+            number, is_negative = signed_number(expr)
+            return converted(context.report, number, expected, is_negative)
         case syntax.Unary():
             function = FUNCTIONS["!_" if expr.op == "!" else "-_"]
             return resolve(context, function, (expr.operand,), expr.span, expected)

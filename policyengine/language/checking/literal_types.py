@@ -76,6 +76,15 @@ def is_bare(expr: syntax.Expr) -> bool:
     return isinstance(expr, syntax.Literal) and is_number(expr)
 
 
+def signed_number(expr: syntax.Expr) -> tuple[Number, bool]:
+    """The number in `-4` or `-(-4)`, and whether it is negative."""
+    is_negative = False
+    while isinstance(expr, syntax.Unary):
+        expr, is_negative = expr.operand, not is_negative
+    assert is_number(expr)
+    return expr, is_negative
+
+
 def natural(expr: syntax.Expr, expected: Type | None = None) -> Type | None:
     """The type a flexible expression has where nothing else decides; None where it then has none."""
     match expr:
