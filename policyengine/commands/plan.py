@@ -295,7 +295,7 @@ def _of_cluster(
 
 def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:
     """What serves before and after."""
-    from policyengine.plan.serving import NotServed, replaced
+    from policyengine.plan.rerun import NotServed, replaced
 
     try:
         return list(old), replaced(old, new)

@@ -64,7 +64,7 @@ def recordings(
     """Play recordings under both policies, and tell; whether `fail_on` is true of any."""
     from policyengine.commands.console import print_tables
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.plan.serving import NotServed
+    from policyengine.plan.rerun import NotServed
     from policyengine.tuning.sweep import Recordings, changes
 
     loaded = _loaded(new)

@@ -106,7 +106,7 @@ def tune(
 
     Exit codes: 0; 1 nothing better was found; 2 something cannot be used.
     """
-    from policyengine.plan.serving import NotServed
+    from policyengine.plan.rerun import NotServed
     from policyengine.tuning.dimensions import NothingToTune, chosen
     from policyengine.tuning.judging import Job
     from policyengine.tuning.objective import WrongObjective, objective

@@ -16,8 +16,7 @@ from policyengine.framework.profile import Profile
 from policyengine.plan.history import History, read
 from policyengine.plan.measures import measures
 from policyengine.plan.membership import Memberships, Watching
-from policyengine.plan.rerun import PastPlay, alone, finished
-from policyengine.plan.serving import replaced
+from policyengine.plan.rerun import PastPlay, alone, finished, replaced
 from policyengine.trials.play import Play
 from policyengine.trials.simulation import Simulation
 from policyengine.tuning.objective import Objective, broken

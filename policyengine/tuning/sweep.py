@@ -14,8 +14,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.plan.history import read
 from policyengine.plan.measures import measures
 from policyengine.plan.membership import Memberships, Watching
-from policyengine.plan.rerun import Rerun, finished, rerun
-from policyengine.plan.serving import replaced
+from policyengine.plan.rerun import Rerun, finished, replaced, rerun
 from policyengine.plugins.registry import with_default_profile
 from policyengine.policy_compiler import compile_files
 from policyengine.trials.ledger import percentile

@@ -15,8 +15,7 @@ from policyengine.language.parse import SourceError, decode_source, read_source
 from policyengine.language.parsing.grammar import folder as grammar_folder
 from policyengine.plan.comparison import Plan, compared
 from policyengine.plan.membership import Memberships
-from policyengine.plan.rerun import Rerun
-from policyengine.plan.serving import NotServed, replaced
+from policyengine.plan.rerun import NotServed, Rerun, replaced
 from policyengine.plan.tables import head, tables
 from policyengine.plugins.registry import default_profile, with_default_profile
 from policyengine.policy_compiler import CompileResult, compile_files
