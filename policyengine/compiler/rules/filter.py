@@ -10,13 +10,14 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_groups import named_by
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
@@ -33,8 +34,9 @@ from policyengine.compiler.rules.node_rule import (
     domain_rows,
     reads_of,
 )
-from policyengine.compiler.rules.requeue_events import events_of
+from policyengine.compiler.rules.requeue_events import events_of, reads_own_group
 from policyengine.compiler.rules.texts import Text, erred, unmet
+from policyengine.compiler.rules.trends import Trends
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
@@ -107,8 +109,9 @@ class RuleFilter(NodeRule):
         self._when = scope.condition(rule.when, failed=True)
         self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
         self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
-        when = () if rule.when is None else (rule.when,)
-        self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
+        read = (*(() if rule.when is None else (rule.when,)), *_conditions(rule.requires))
+        self._events = events_of(read, scope, bool(asked), True, Trends(scope).gets_truer(rule))
+        self._reads_own_group = reads_own_group(read, scope)
 
     def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
         return NodeRequire(
@@ -127,6 +130,10 @@ class RuleFilter(NodeRule):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Derived from the schema fields the rule reads."""
         return self._events
+
+    def waits_with(self, pod: PodInfo) -> Hashable:
+        """What pods that the rule refused have in common where one event helps all of them or none."""
+        return (self.signature(pod), named_by(pod)) if self._reads_own_group else self.signature(pod)
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
         """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""

@@ -6,10 +6,12 @@ Rules:
 2. An update wakes only where one of the fields that the rule reads is another than before.
 3. A field of a list's element is read of every object in the list: the lists say of which kinds (`pods`: placed and
    waiting pods).
+4. A filter that gets no truer as nodes fill up (`trends`) waits for no pod to be placed.
+5. A filter that reads no PodGroup but its pod's own waits for that one alone.
 
 Example: `pods.exists(p, p.labels[?"app"].orValue("") == "db")` waits for pods that come or go, and for updates of pods
-that change a label. `node.free.cpu >= 1` waits for nodes that come, for another allocatable, for placed pods that come
-or go, and for those that request something else.
+that change a label. `node.free.cpu >= 1` waits for nodes that come, for another allocatable, for placed pods that go,
+and for those that request something else.
 """
 
 from __future__ import annotations
@@ -22,17 +24,21 @@ from typing import Any, Final
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.kinds import FINISHED_PODS, NAMESPACES
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, field_getter
 from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
 from policyengine.compiler.lower.lets import in_order
 from policyengine.compiler.lower.scope import Path, Scope
-from policyengine.framework.events import ClusterEventWithHint, QueueingHint
+from policyengine.framework.events import ClusterEventWithHint, QueueingHint, QueueingHintFn
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in, key, walk
 from policyengine.language.schema import NAMED_GROUPS, OBJECTS, attribute
 from policyengine.language.types import Kind, Type
 
+PLACING: Final = "assignedPod.add"
+"""The schema's word for a pod that is placed."""
 DOMAIN: Final[Path] = ("domain",)
 """Stands among the paths read where a domain of nodes is asked about."""
 _NOBODY: Any = None
@@ -53,7 +59,7 @@ def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
             paths.add(part.path)
         elif isinstance(part, ir.LetRef):
             paths |= _read_by(part.name, scope)
-        elif isinstance(part, ir.Select) and (owner := _element(part.operand.type)) is not None:
+        elif isinstance(part, ir.Select) and (owner := element_of(part.operand.type)) is not None:
             paths.add((owner, part.name))
         elif isinstance(part, ir.Call) and part.function == "domain":
             paths.add(DOMAIN)
@@ -70,7 +76,7 @@ def _read_by(let: str, scope: Scope) -> frozenset[Path]:
     return scope.paths[let]
 
 
-def _element(type_: Type) -> str | None:
+def element_of(type_: Type) -> str | None:
     """The first name of the paths read of an object of the cluster; None for any other type."""
     content = type_.args[0] if type_.kind is Kind.OPTIONAL else type_
     return _ELEMENTS.get(content.name) if content.kind is Kind.OBJECT else None
@@ -149,14 +155,42 @@ def own_update(refused: Any, old: Any, new: Any) -> QueueingHint:
     return QueueingHint.QUEUE if new is not None and new.uid == refused.uid else QueueingHint.SKIP
 
 
-def events_of(expressions: Iterable[ir.Expr], scope: Scope, reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
-    """The registrations of a rule made of these expressions; a rule that asks nodes also waits for new ones."""
-    return _registered(paths_read(expressions, scope), reads_node)
+def own_group(refused: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """A change of the PodGroup that the pod names; another one's changes nothing for it."""
+    group = old if new is None else new
+    kind = pod_groups.NATIVE if isinstance(group, NativePodGroup) else pod_groups.POD_GROUP
+    is_own = pod_groups.named_by(refused) == (kind, group.metadata.key)
+    return QueueingHint.QUEUE if is_own else QueueingHint.SKIP
+
+
+def reads_own_group(expressions: Iterable[ir.Expr], scope: Scope) -> bool:
+    """Whether expressions read the pod's PodGroup, and no other one."""
+    return _only_own_group(paths_read(expressions, scope))
+
+
+def _only_own_group(paths: frozenset[Path]) -> bool:
+    others = any(path == NAMED_GROUPS or path[0] == "gang" for path in paths)
+    return not others and any(path[0] == "podGroup" for path in paths)
+
+
+def events_of(
+    expressions: Iterable[ir.Expr], scope: Scope, reads_node: bool, is_filter: bool = False, gets_truer: bool = True
+) -> tuple[ClusterEventWithHint, ...]:
+    """The registrations of a rule made of these expressions; a rule that asks nodes also waits for new ones.
+
+    `is_filter`: the pods it refuses are told apart by their PodGroups, where it reads them (`RuleFilter.waits_with`).
+    `gets_truer`: whether it may let a pod pass once others were placed.
+    """
+    return _registered(paths_read(expressions, scope), reads_node, is_filter, gets_truer)
 
 
 @lru_cache(maxsize=1024)
-def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
-    changes = set[str]().union(*map(_changes, paths))
+def _registered(
+    paths: frozenset[Path], reads_node: bool, is_filter: bool, gets_truer: bool
+) -> tuple[ClusterEventWithHint, ...]:
+    changes = set[str]().union(*map(changes_of, paths))
+    if not gets_truer:
+        changes.discard(PLACING)
     if reads_node:
         changes.add("node.add")
     things = [thing for thing in ("assignedPod", "unscheduledPod") if f"{thing}.delete" in changes]
@@ -173,12 +207,18 @@ def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventW
             homes.setdefault(thing == "pod", []).append(_OF_NAMESPACE[name])
         elif name in _FIELDS[thing][1]:
             fields.setdefault(thing, []).append(name)
-    whole = [ClusterEventWithHint(ClusterEvent(resource, action)) for resource, action in actions.items()]
-    updates = [_update(thing, names) for thing, names in fields.items()]
+    groups = own_group if is_filter and _only_own_group(paths) else None
+    whole = [
+        ClusterEventWithHint(ClusterEvent(resource, action), groups if resource is Resource.POD_GROUP else None)
+        for resource, action in actions.items()
+    ]
+    owners: dict[str, QueueingHintFn | None] = {"pod": own_update, "podGroup": groups}
+    updates = [_update(thing, names, owners.get(thing)) for thing, names in fields.items()]
     return (*whole, *updates, *(_of_namespace(is_own, parts) for is_own, parts in homes.items()))
 
 
-def _changes(path: Path) -> Iterable[str]:
+def changes_of(path: Path) -> Iterable[str]:
+    """What may change at a path, in the schema's words."""
     if path == NAMED_GROUPS:
         return ("podGroup.add", "podGroup.delete")
     if path[0] == "podGroup" and len(path) > 1:
@@ -187,15 +227,15 @@ def _changes(path: Path) -> Iterable[str]:
     return () if known is None else known.changes
 
 
-def _update(thing: str, names: Sequence[str]) -> ClusterEventWithHint:
-    """Waits for updates that change one of the fields."""
+def _update(thing: str, names: Sequence[str], is_own: QueueingHintFn | None) -> ClusterEventWithHint:
+    """Waits for updates that change one of the fields; `is_own`: of what is the pod's own, where that is asked for."""
     resource, fields = _FIELDS[thing]
     getters = [fields[name] for name in names]
     action = reduce(or_, (_ACTIONS.get(name, ActionType.UPDATE) for name in names))
     action &= ~(ActionType.UPDATE_POD if resource is Resource.NODE else ActionType.UPDATE_NODE)
 
     def hint(refused: Any, old: Any, new: Any) -> QueueingHint:
-        if thing == "pod" and own_update(refused, old, new) is QueueingHint.SKIP:
+        if is_own is not None and is_own(refused, old, new) is QueueingHint.SKIP:
             return QueueingHint.SKIP
         if old is None or new is None:
             return QueueingHint.QUEUE

@@ -12,8 +12,9 @@ A name may stand for several: a policy's rules of different kinds, as one plugin
 points. All of one name are asked about whom one of them refused.
 
 Pods refused by one plugin with one signature (what the plugin reads of the pod) share a bucket, and a hint function is
-called once a bucket: it must be a function of the signature and of the objects involved. An event that nobody
-registered for costs one look-up, however many pods are refused.
+called once a bucket: it must be a function of the signature and of the objects involved. A plugin whose hints look at
+more of the pod says by what its pods wait together (`waits_with`). An event that nobody registered for costs one
+look-up, however many pods are refused.
 
 Example: 500 identical pods and one larger pod were refused by NodeResourcesFit: two buckets. A node with 2 cpu comes.
 The hint function is called twice; it says QUEUE for the identical pods, which all wake, and SKIP for the other.
@@ -57,7 +58,7 @@ class UnschedulableIndex:
         for plugin in {id(one): one for one in profile.plugins()}.values():
             signatures = self._signatures.setdefault(plugin.name, [])
             if plugin.events_to_register():
-                signatures.append(getattr(plugin, "signature", _of_itself))
+                signatures.append(getattr(plugin, "waits_with", getattr(plugin, "signature", _of_itself)))
         self._profile = profile
         self._known = frozenset(self._signatures)
         self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}

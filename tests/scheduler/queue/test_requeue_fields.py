@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_groups import KINDS, POD_GROUP
 from policyengine.cluster.workload_objects import Namespace, PodGroup
 from policyengine.language.schema import OBJECTS
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import NodeDeleted, ObjectDeleted, ObjectObserved, PodDeleted
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
-from tests.scheduler.driver import Driver
+from tests.scheduler.driver import Driver, binds
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 USAGE = "policyengine.io/usage-cpu"
@@ -51,6 +55,11 @@ RULES: dict[str, str] = {
     **{f"{of} {name}": f"{source}.exists(p, {false_about('clusterPod', name, 'p')})"
        for of, source in (("placed", "node.pods"), ("all", "pods"), ("nominee", "node.nominated"))
        for name in OBJECTS["clusterPod"].fields},
+    **{f"node.{what}": condition for what, condition in (
+        ("share", "(node.used.cpu + pod.requests.cpu) / node.allocatable.cpu <= -1.0"),
+        ("room", "node.free.cpu - pod.requests.cpu >= 1000000"),
+        ("reserve", "!(node.podCount < 1000) || node.used.cpu >= 1000000"),
+    )},
     "domain pods": 'node.domain("rack").pods.size() < 0',
     "domain nodes": 'node.domain("rack").nodes.size() < 0',
     "group": "podGroup.hasValue() && !podGroup.hasValue()",
@@ -85,10 +94,10 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 Change = Callable[[Driver], object]
 
 
-def group(**spec: object) -> Change:
+def group(name: str = "crew", **spec: object) -> Change:
     def change(driver: Driver) -> object:
         versions[0] += 1
-        metadata = {"name": "crew", "namespace": "default", "uid": "g", "resourceVersion": f"{versions[0]}"}
+        metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": f"{versions[0]}"}
         return driver.send(ObjectObserved("PodGroup", decode(PodGroup, {"metadata": metadata, "spec": spec})))
 
     return change
@@ -122,7 +131,10 @@ def everything(*sorts: str) -> set[str]:
 OF_NODES = {rule for rule in RULES if rule.startswith("node.")} | everything("nodes", "placed", "nominee", "domain")
 PLACED = everything("placed", "all") | {
     "node.used", "node.free", "node.podCount", "node.pods", "nodes free", "domain pods", "podCount", "pendingCount",
+    "node.share", "node.room", "node.reserve",
 }  # fmt: skip
+NO_TRUER_BY_PLACING = {"node.free", "node.share", "node.room"}
+NAMED = {"group named", "group named minMember"}
 WAITING = everything("all", "nominee") | {"node.nominated", "podCount", "pendingCount"}
 
 POD_CHANGES: dict[str, tuple[Callable[[PodBuilder], PodBuilder], set[str]]] = {
@@ -159,7 +171,8 @@ STATUS_CHANGES: dict[str, tuple[Callable[[PodBuilder], PodBuilder], set[str]]] =
 
 
 def of_placed(names: set[str]) -> set[str]:
-    totals = {"node.used", "node.free", "nodes free"} if "requests" in names else set[str]()
+    sums = {"node.used", "node.free", "nodes free", "node.share", "node.room", "node.reserve"}
+    totals = sums if "requests" in names else set[str]()
     return fields("placed", *names) | fields("all", *names) | totals
 
 
@@ -170,7 +183,8 @@ def of_namespace(name: str) -> set[str]:
 CHANGES: dict[str, tuple[Change, set[str]]] = {
     "cordon": (shows(node().unschedulable()), {"node.unschedulable"}),
     "capacity": (shows(node().set("status.capacity.cpu", "9")), {"node.capacity"}),
-    "allocatable": (shows(node().set("status.allocatable.cpu", "3")), {"node.allocatable", "node.free", "nodes free"}),
+    "allocatable": (shows(node().set("status.allocatable.cpu", "3")),
+                    {"node.allocatable", "node.free", "nodes free", "node.share", "node.room"}),
     "zone": (shows(node().label(ZONE, "z")), {"node.labels", "node.zone", "domain pods", "domain nodes"}),
     "region": (shows(node().label(REGION, "z")), {"node.labels", "node.region", "domain pods", "domain nodes"}),
     "annotation": (shows(node().annotation("k", "v")), {"node.annotations"}),
@@ -185,13 +199,19 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
                            {"node.taints", "nodes taints", "node.capacity"}),
     "a feature": (shows(node().set("status.declaredFeatures", ["F"])), set()),
     "a node comes": (shows(make_node("m").capacity(cpu="1", memory="1Gi", pods="9")), OF_NODES | {"nodeCount"}),
-    "a pod is placed": (shows(placed("new")), PLACED | {"node.nominated"} | everything("nominee")),
+    "a pod is placed": (
+        shows(placed("new")), (PLACED | {"node.nominated"} | everything("nominee")) - NO_TRUER_BY_PLACING
+    ),
     "a placed pod goes": (lambda driver: driver.send(PodDeleted("default", "placed", "placed")), PLACED),
     "a pod comes": (shows(waiting("new")), WAITING),
     "a waiting pod goes": (lambda driver: driver.send(PodDeleted("default", "waiting", "waiting")), WAITING),
     "nominated": (shows(waiting().nominated("n")), {"node.nominated"} | everything("nominee")),
     "minMember": (group(minMember=3, minResources={"cpu": "1"}), {"group minMember", "group named minMember"}),
     "minResources": (group(minMember=2, minResources={"cpu": "2"}), {"group minResources"}),
+    "another group": (group("other", minMember=7, minResources={"cpu": "7"}), everything("group") & NAMED),
+    "another group goes": (
+        lambda driver: driver.send(ObjectDeleted("PodGroup", "default", "other")), everything("group") & NAMED
+    ),
     "the namespace's label": (namespace(labels={"k": "v"}), of_namespace("namespaceLabels")),
     "the namespace's annotation": (namespace(annotations={"k": "v"}), of_namespace("namespaceAnnotations")),
     "the namespace goes": (lambda driver: driver.send(ObjectDeleted("Namespace", "", "default")), set()),
@@ -281,3 +301,26 @@ def test_every_field_of_a_node_and_of_a_pod_is_changed_by_something() -> None:
     altered = set[str]().union(*(rules for _, rules in CHANGES.values()))
     unchanged = {rule for rule in RULES if rule not in altered}
     assert {rule.replace(".", " ").split()[-1] for rule in unchanged} <= fixed | {"finished"}
+
+
+GROUPED = compile_policy('policy "p" { scheduler "s" base none filter "f" { require podGroup.hasValue() } }')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_pods_that_were_refused_alike_a_group_wakes_its_own(kind: str) -> None:
+    """As kube-scheduler's GangScheduling does, whose hint looks for the pod's own group."""
+    driver = Driver(GROUPED).showing(node())
+    for name in ("a", "b", "c"):
+        member = make_pod(name).scheduler("s")
+        driver.see(
+            member.label(GROUP, f"crew-{name}")
+            if kind == POD_GROUP
+            else member.set("spec.schedulingGroup", {"podGroupName": f"crew-{name}"})
+        )
+    driver.cycle()
+    for place, name in enumerate(("b", "c", "a")):
+        metadata = {"name": f"crew-{name}", "namespace": "default", "uid": name, "resourceVersion": str(place + 1)}
+        driver.send(ObjectObserved(kind, decode(BY_KIND[kind].type, {"metadata": metadata})))
+        driver.wait(11.0)
+        assert binds(driver.cycle()) == {name: "n"}
+    assert [driver.told(name).count("refused") for name in "abc"] == [1, 1, 1]
