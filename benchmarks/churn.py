@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import shlex
-import socket
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from aiohttp.test_utils import unused_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.figures import Figure
@@ -169,13 +169,6 @@ class Churned:
         return sum(self.attempts.values()) / max(self.attempts.get("scheduled", 0.0), 1.0)
 
 
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(_ANYWHERE)
-        return int(probe.getsockname()[1])
-
-
 def ours(folder: Path, port: int) -> list[str]:
     """`policyengine run`, as a leader that is not deposed where the machine has much else to do."""
     policy = folder / "churn.policy"
@@ -201,7 +194,7 @@ async def _played(
     name: str, nodes: int, pods: int, beside: str | None, tell: Callable[[str], None], seed: int
 ) -> Churned:
     with tempfile.TemporaryDirectory(prefix="policyengine-") as place:
-        folder, port = Path(place), free_port()
+        folder, port = Path(place), unused_port()
         async with world("envtest") as running:
             write_kubeconfig(folder / "kubeconfig", running.kubeconfig)
             command = theirs(beside, port) if beside and name != "policyengine" else ours(folder, port)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
+
+from aiohttp.test_utils import unused_port
 
 from benchmarks.figures import Figure, Spread
 from benchmarks.processes import Child, ChildFailed, module, processor, program
@@ -74,7 +75,7 @@ async def _load(
 @asynccontextmanager
 async def _extender(folder: Path, policy: str, path: Path | None) -> AsyncIterator[tuple[Child, int]]:
     """`policyengine extender` on the first core, its cluster read; and its port."""
-    text, port = folder / "bench.policy", _free_port()
+    text, port = folder / "bench.policy", unused_port()
     text.write_text(policy, encoding="utf-8")
     command = [sys.executable, "-m", "policyengine.commands.main", "extender", f"--policy={text}"]
     command += [f"--listen={HOST}:{port}", *([f"--kubeconfig={path}"] if path else [])]
@@ -111,10 +112,3 @@ async def _ready(child: Child, port: int) -> None:
             return
         await asyncio.sleep(0.05)
     raise ChildFailed(f"the extender ended: {child.last_words()}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -8,13 +8,14 @@ import asyncio
 import json
 import re
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from aiohttp.test_utils import unused_port
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config.credentials import trusting
@@ -178,7 +179,7 @@ async def _up(service: Service) -> None:
 
 
 def _services(url: str, folder: Path) -> Iterator[Service]:
-    ports = dict(zip(MANIFESTS, _free_ports(len(MANIFESTS)), strict=True))
+    ports = dict(zip(MANIFESTS, (unused_port() for _ in MANIFESTS), strict=True))
     at = folder / "kubeconfig"
     scheme, port = urlsplit(url).scheme, urlsplit(url).port
     write_kubeconfig(at, kubeconfig(f"{scheme}://127.0.0.1:{port}", f"{REPLICAS[0]}-token"))
@@ -208,13 +209,3 @@ def _services(url: str, folder: Path) -> Iterator[Service]:
     for name, command in commands.items():
         listen = ("--listen", f"127.0.0.1:{ports[name]}")
         yield Service(name, ports[name], (*command, *listen, *tls), folder / f"{name}.log")
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

@@ -19,12 +19,12 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 
 import pytest
+from aiohttp.test_utils import unused_port
 from click.testing import CliRunner
 
 from policyengine.commands.main import cli
 from policyengine.simulator.real_server import ASSETS
 from tests.e2e.pages import Typed, is_seen, sittings
-from tests.server.extender.test_real_scheduler import free_port
 from tests.waiting import asked_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ class Reader:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, staying: ExitStack) -> None:
         self._folder, self._patch, self._staying = folder, patch, staying
-        self._port = str(free_port())
+        self._port = str(unused_port())
         for name in ("deploy", "examples", "policies"):
             (folder / name).symlink_to(ROOT / name)
         (folder / "policyengine").write_text(

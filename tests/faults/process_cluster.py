@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp.test_utils import unused_port
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ConnectionFailed
@@ -50,18 +50,11 @@ PATIENT = 60.0
 Json = dict[str, Any]
 
 
-def free_port() -> int:
-    """Of this machine, and free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Embedded:
     """The embedded server over its journal; `binders`: by its own record, pod -> who bound it."""
 
     def __init__(self, folder: Path) -> None:
-        self._port = free_port()
+        self._port = unused_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._journal = folder / "journal"
         names = (ADMIN, *REPLICAS)

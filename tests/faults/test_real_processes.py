@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
+from aiohttp.test_utils import unused_port
 
 from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.watching.reflector import STALL_AFTER
@@ -34,7 +35,6 @@ from tests.faults.process_cluster import (
     Real,
     Replica,
     cluster,
-    free_port,
 )
 from tests.faults.process_evidence import PATHS
 
@@ -128,7 +128,7 @@ async def test_an_api_server_killed_within_a_burst_and_started_again(kind: str, 
 async def with_ghosts(at: Cluster, folder: Path) -> tuple[Replica, str]:
     """A copy was taken, ten pods were bound in it; since then five of them went and the room is full of others. The
     replica, and where its pages are."""
-    pages = f"127.0.0.1:{free_port()}"
+    pages = f"127.0.0.1:{unused_port()}"
     patient = ("--leader-elect-lease-duration", "60s", "--leader-elect-renew-deadline", "50s")
     replica = await one(at, folder, flags=("--listen", pages, *patient))  # a server takes its time on a busy machine
     await at.pods(10, "kept-")

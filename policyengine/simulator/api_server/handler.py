@@ -54,9 +54,9 @@ from policyengine.simulator.api_server.statuses import (
 from policyengine.simulator.api_server.store import Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
-from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
-from policyengine.simulator.api_server.writing.deletion import Deleter, read_delete_options
-from policyengine.simulator.api_server.writing.patcher import Patcher
+from policyengine.simulator.api_server.writing.custom_kinds import follow_definition
+from policyengine.simulator.api_server.writing.deletion import delete, read_delete_options
+from policyengine.simulator.api_server.writing.patcher import patch
 from policyengine.simulator.api_server.writing.registry import Registry, Write
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
@@ -94,7 +94,6 @@ class ApiServer:
         self.kinds = Kinds()
         self.names = Names(seed)
         self.registry = Registry(self.store, self.kinds, clock, self.names, self.after_write)
-        self.deleter = Deleter(self.registry)
         self.authenticator = Authenticator(tokens)
         self.authorizer = Authorizer(self.store)
         self.registry.guards += [
@@ -105,9 +104,7 @@ class ApiServer:
             self.registry.guards.append(partial(admit_priority, self.store))
         self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
-        self._patcher = Patcher(self.registry)
-        self._subresources = Subresources(self.registry, self.deleter, self.authorizer, self.authenticator)
-        self._custom = CustomKinds(self.registry)
+        self._subresources = Subresources(self.registry, self.authorizer, self.authenticator)
         self._views: dict[tuple[str, str, str, str], View] = {}
         self._seed()
 
@@ -125,7 +122,7 @@ class ApiServer:
         if kind.group == RBAC_GROUP:
             self.authorizer.refresh()
         if kind.kind == "CustomResourceDefinition":
-            self._custom.follow(before.object() if before else None, obj)
+            follow_definition(self.registry, before.object() if before else None, obj)
             self._views.clear()
 
     def end_watches(self) -> None:
@@ -289,12 +286,12 @@ class ApiServer:
     def _patch(self, call: Call) -> Response:
         call = call.with_options("PatchOptions")
         with warned(call.options):
-            status, raw = self._patcher.patch(call)
+            status, raw = patch(self.registry, call)
         return self._written(call, status, raw)
 
     def _delete(self, call: Call) -> Response:
         options = read_delete_options(call.request)
-        raw, details = self.deleter.delete(call.kind, call.info.namespace, call.info.name, options, call.caller)
+        raw, details = delete(self.registry, call.kind, call.info.namespace, call.info.name, options, call.caller)
         return json_response(200, success(details) if raw is None else self.view(call.kind, "").object(raw))
 
     def _delete_collection(self, call: Call) -> Response:
@@ -306,7 +303,7 @@ class ApiServer:
             named = metadata(decode(raw))
             namespace, name = str(named.get("namespace", "")), str(named["name"])
             if query.collection.get(key_of(namespace, name)):  # what an older list shows may be gone
-                self.deleter.delete(call.kind, namespace, name, each, call.caller)
+                delete(self.registry, call.kind, namespace, name, each, call.caller)
         meta["resourceVersion"] = str(self.store.revision)
         return json_response(200, self.view(call.kind, "").whole_list(shown, meta))
 

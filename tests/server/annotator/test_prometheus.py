@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import shutil
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import unused_port
 
 from policyengine.clock import SystemClock
 from policyengine.commands.main import main
@@ -196,20 +196,13 @@ def test_options_that_cannot_be_used_are_told(wrong: str, message: str, capsys: 
     assert caught.value.code == 2 and message in capsys.readouterr().err
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @asynccontextmanager
 async def real_prometheus(folder: Path, scraped: list[Any]) -> AsyncIterator[str]:
     """Debian's package, scraping five times a second."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not on PATH")
-    port = free_port()
+    port = unused_port()
     jobs = [{"job_name": "nodes", "static_configs": scraped}]
     quick = {"scrape_interval": "200ms", "scrape_timeout": "200ms"}
     (folder / "prometheus.yml").write_text(json.dumps({"global": quick, "scrape_configs": jobs}))

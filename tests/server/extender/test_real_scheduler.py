@@ -1,12 +1,12 @@
 """The real kube-scheduler asks our extender on a real API server, and its pods land where the policy says."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp.test_utils import unused_port
 
 from policyengine.server.certificate import CertificateFiles
 from tests.server.extender.real_scheduler import World, asked, extender, kube_scheduler, world
@@ -36,13 +36,6 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wor
 async def at(servers: World) -> AsyncIterator[World]:
     yield servers
     await servers.empty()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("names_only", [True, False])
@@ -78,7 +71,7 @@ async def test_a_victim_is_only_taken_where_the_policy_lets_the_pod_in(at: World
 
 
 async def test_a_kube_scheduler_that_starts_first_goes_on_alone_and_asks_once_the_extender_is_there(at: World) -> None:
-    port = free_port()
+    port = unused_port()
     await at.add_node("busy", cpu="8", congestion_factor="90")
     await at.add_node("still", cpu="1", congestion_factor="10")
     async with kube_scheduler(at, CALM, f"http://127.0.0.1:{port}"):

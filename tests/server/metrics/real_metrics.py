@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+from aiohttp.test_utils import unused_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.extender.real_scheduler import SECONDS, World, scheduler_binary, world
@@ -80,9 +80,7 @@ def described(page: str) -> Iterator[Described]:
 async def real_page(folder: Path) -> str:
     """`/metrics` of a kube-scheduler that placed pods, refused one, and made room for one."""
     async with world(folder) as at:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = unused_port()
         configuration = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

@@ -12,46 +12,42 @@ from policyengine.simulator.api_server.writing.registry import Registry
 CALLER = Caller(ADMIN, "kube-apiserver/v1.36.2")
 
 
-class CustomKinds:
-    """Keeps a registry's kinds in step with its CustomResourceDefinitions."""
+def follow_definition(registry: Registry, before: Object | None, after: Object | None) -> None:
+    """A definition was written: serve what it says now."""
+    kinds = registry.kinds
+    old = child(before, "spec") if before else {}
+    if old:
+        kinds.remove(str(old.get("group")), str(child(old, "names").get("plural")))
+    if after is None or metadata(after).get("deletionTimestamp"):
+        _clear(registry, old)
+        return
+    for kind in kinds_of(after):
+        kinds.add(kind)
+    if child(after, "status").get("conditions") is None:
+        _establish(registry, str(metadata(after)["name"]))
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
 
-    def follow(self, before: Object | None, after: Object | None) -> None:
-        """A definition was written: serve what it says now."""
-        kinds = self._registry.kinds
-        old = child(before, "spec") if before else {}
-        if old:
-            kinds.remove(str(old.get("group")), str(child(old, "names").get("plural")))
-        if after is None or metadata(after).get("deletionTimestamp"):
-            self._clear(old)
-            return
-        for kind in kinds_of(after):
-            kinds.add(kind)
-        if child(after, "status").get("conditions") is None:
-            self.establish(str(metadata(after)["name"]))
+def _clear(registry: Registry, spec: Object) -> None:
+    """The objects of a definition go with it, and their watches end."""
+    key = (str(spec.get("group")), str(child(spec, "names").get("plural")))
+    collection = registry.store.collection(key)
+    kind = Kind(key[0], "", key[1], str(child(spec, "names").get("kind")), False, "", custom={})
+    for entry in list(collection.entries.values()):
+        registry.discard(kind, entry, CALLER)
+    for watcher in list(collection.watchers):
+        watcher.close()
+    registry.store.drop(key)
 
-    def _clear(self, spec: Object) -> None:
-        """The objects of a definition go with it, and their watches end."""
-        key = (str(spec.get("group")), str(child(spec, "names").get("plural")))
-        collection = self._registry.store.collection(key)
-        kind = Kind(key[0], "", key[1], str(child(spec, "names").get("kind")), False, "", custom={})
-        for entry in list(collection.entries.values()):
-            self._registry.discard(kind, entry, CALLER)
-        for watcher in list(collection.watchers):
-            watcher.close()
-        self._registry.store.drop(key)
 
-    def establish(self, name: str) -> None:
-        """Accept a definition's names and say that it is served, as the controllers do right after its creation."""
-        kind = self._registry.kinds.built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        before = self._registry.collection(kind).get(name)
-        if before is None:
-            return
-        definition = before.object()
-        definition["status"] = establish(definition, self._registry.now())
-        self._registry.commit(kind, "update", before, definition, CALLER, "status")
+def _establish(registry: Registry, name: str) -> None:
+    """Accept a definition's names and say that it is served, as the controllers do right after its creation."""
+    kind = registry.kinds.built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    before = registry.collection(kind).get(name)
+    if before is None:
+        return
+    definition = before.object()
+    definition["status"] = established(definition, registry.now())
+    registry.commit(kind, "update", before, definition, CALLER, "status")
 
 
 def kinds_of(definition: Object) -> Iterator[Kind]:
@@ -86,7 +82,7 @@ def _texts(value: Json) -> tuple[str, ...]:
     return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
-def establish(definition: Object, now: str) -> Object:
+def established(definition: Object, now: str) -> Object:
     """The definition's status once its names are accepted and it is served."""
     names = child(definition, "spec", "names")
     conditions: list[Json] = [

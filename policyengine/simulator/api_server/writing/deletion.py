@@ -110,100 +110,100 @@ def _propagate(meta: Object, policy: str) -> bool:
     return kept != held
 
 
-class Deleter:
-    """Deletes objects of a registry."""
+def delete(
+    registry: Registry, kind: Kind, namespace: str, name: str, options: DeleteOptions, caller: Caller
+) -> tuple[bytes | None, dict[str, Json]]:
+    """`(stored bytes to answer with, or None; details for a Status answer)`. Raises 404 and 409."""
+    before = registry.entry(kind, namespace, name)
+    _check(kind, before, options)
+    details: dict[str, Json] = {"name": name}
+    if kind.group:
+        details["group"] = kind.group
+    details.update(kind=kind.plural, uid=before.uid)
+    if options.dry_run:
+        return before.raw if "returned" in kind.traits else None, details
+    marked, gone = _mark(registry, kind, before, options, caller)
+    if not gone:
+        return marked.raw, details
+    last = registry.discard(kind, marked, caller)
+    return last.raw if "returned" in kind.traits else None, details
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
 
-    def delete(
-        self, kind: Kind, namespace: str, name: str, options: DeleteOptions, caller: Caller
-    ) -> tuple[bytes | None, dict[str, Json]]:
-        """`(stored bytes to answer with, or None; details for a Status answer)`. Raises 404 and 409."""
-        before = self._registry.entry(kind, namespace, name)
-        self._check(kind, before, options)
-        details: dict[str, Json] = {"name": name}
-        if kind.group:
-            details["group"] = kind.group
-        details.update(kind=kind.plural, uid=before.uid)
-        if options.dry_run:
-            return before.raw if "returned" in kind.traits else None, details
-        marked, gone = self._mark(kind, before, options, caller)
-        if not gone:
-            return marked.raw, details
-        last = self._registry.discard(kind, marked, caller)
-        return last.raw if "returned" in kind.traits else None, details
+def _check(kind: Kind, before: Entry, options: DeleteOptions) -> None:
+    if options.uid and options.uid != before.uid:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({before.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(kind.kind, kind.group, before.name, why)
+    if options.resource_version and options.resource_version != str(before.revision):
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({before.revision}). The object might have been modified"
+        )
+        raise conflict(kind.kind, kind.group, before.name, why)
 
-    def _check(self, kind: Kind, before: Entry, options: DeleteOptions) -> None:
-        if options.uid and options.uid != before.uid:
-            why = (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({before.uid}). "
-                "The object might have been deleted and then recreated"
-            )
-            raise conflict(kind.kind, kind.group, before.name, why)
-        if options.resource_version and options.resource_version != str(before.revision):
-            why = (
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({before.revision}). The object might have been modified"
-            )
-            raise conflict(kind.kind, kind.group, before.name, why)
 
-    def _mark(self, kind: Kind, before: Entry, options: DeleteOptions, caller: Caller) -> tuple[Entry, bool]:
-        """Mark an object as going; `(entry, whether it goes now)`."""
-        obj = before.object()
-        if kind.kind == "Namespace":
-            return self._mark_namespace(kind, before, obj, caller)
-        told = _propagate(metadata(obj), options.propagation)
-        if kind.kind == "Pod":
-            return self._mark_pod(kind, before, obj, options, caller)
-        if not metadata(obj).get("finalizers"):
-            return before, True
-        if metadata(obj).get("deletionTimestamp"):
-            return (self._registry.commit(kind, "delete", before, obj, caller) if told else before), False
-        self._stamp(obj, 0)
-        return self._registry.commit(kind, "delete", before, obj, caller), False
-
-    def _stamp(self, obj: Object, grace: int, at: float | None = None, counts: bool = True) -> None:
-        meta = metadata(obj)
-        when = self._registry.clock.now() if at is None else at
-        meta["deletionTimestamp"] = format_time(when + grace)
-        meta["deletionGracePeriodSeconds"] = grace
-        generation = meta.get("generation")
-        if counts and isinstance(generation, int) and generation > 0:
-            meta["generation"] = generation + 1
-
-    def _mark_pod(
-        self, kind: Kind, before: Entry, obj: Object, options: DeleteOptions, caller: Caller
-    ) -> tuple[Entry, bool]:
-        meta, held = metadata(obj), bool(metadata(obj).get("finalizers"))
-        grace = self._grace(obj, options)
-        current = meta.get("deletionGracePeriodSeconds")
-        if meta.get("deletionTimestamp"):
-            if not isinstance(current, int) or current == 0:
-                return before, not held
-            if options.grace is None or grace >= current:
-                return before, False
-            stamp = parse_seconds(meta["deletionTimestamp"]) or self._registry.clock.now()
-            self._stamp(obj, grace, stamp - current, counts=False)
-        else:
-            self._stamp(obj, grace)
-        marked = self._registry.commit(kind, "delete", before, obj, caller)
-        return marked, grace == 0 and not held
-
-    def _grace(self, pod: Object, options: DeleteOptions) -> int:
-        spec, phase = child(pod, "spec"), child(pod, "status").get("phase")
-        if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
-            return 0
-        desired = options.grace if options.grace is not None else spec.get("terminationGracePeriodSeconds")
-        grace = desired if isinstance(desired, int) else 0
-        return 1 if grace < 0 else grace
-
-    def _mark_namespace(self, kind: Kind, before: Entry, obj: Object, caller: Caller) -> tuple[Entry, bool]:
-        finalizers = child(obj, "spec").get("finalizers") or metadata(obj).get("finalizers")
-        if metadata(obj).get("deletionTimestamp"):
-            return before, not finalizers
-        if finalizers:
-            metadata(obj)["deletionTimestamp"] = self._registry.now()
-            obj["status"] = {**child(obj, "status"), "phase": "Terminating"}
-            return self._registry.commit(kind, "delete", before, obj, caller), False
+def _mark(registry: Registry, kind: Kind, before: Entry, options: DeleteOptions, caller: Caller) -> tuple[Entry, bool]:
+    """Mark an object as going; `(entry, whether it goes now)`."""
+    obj = before.object()
+    if kind.kind == "Namespace":
+        return _mark_namespace(registry, kind, before, obj, caller)
+    told = _propagate(metadata(obj), options.propagation)
+    if kind.kind == "Pod":
+        return _mark_pod(registry, kind, before, obj, options, caller)
+    if not metadata(obj).get("finalizers"):
         return before, True
+    if metadata(obj).get("deletionTimestamp"):
+        return (registry.commit(kind, "delete", before, obj, caller) if told else before), False
+    _stamp(registry, obj, 0)
+    return registry.commit(kind, "delete", before, obj, caller), False
+
+
+def _stamp(registry: Registry, obj: Object, grace: int, at: float | None = None, counts: bool = True) -> None:
+    meta = metadata(obj)
+    when = registry.clock.now() if at is None else at
+    meta["deletionTimestamp"] = format_time(when + grace)
+    meta["deletionGracePeriodSeconds"] = grace
+    generation = meta.get("generation")
+    if counts and isinstance(generation, int) and generation > 0:
+        meta["generation"] = generation + 1
+
+
+def _mark_pod(
+    registry: Registry, kind: Kind, before: Entry, obj: Object, options: DeleteOptions, caller: Caller
+) -> tuple[Entry, bool]:
+    meta, held = metadata(obj), bool(metadata(obj).get("finalizers"))
+    grace = _grace(obj, options)
+    current = meta.get("deletionGracePeriodSeconds")
+    if meta.get("deletionTimestamp"):
+        if not isinstance(current, int) or current == 0:
+            return before, not held
+        if options.grace is None or grace >= current:
+            return before, False
+        stamp = parse_seconds(meta["deletionTimestamp"]) or registry.clock.now()
+        _stamp(registry, obj, grace, stamp - current, counts=False)
+    else:
+        _stamp(registry, obj, grace)
+    marked = registry.commit(kind, "delete", before, obj, caller)
+    return marked, grace == 0 and not held
+
+
+def _grace(pod: Object, options: DeleteOptions) -> int:
+    spec, phase = child(pod, "spec"), child(pod, "status").get("phase")
+    if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
+        return 0
+    desired = options.grace if options.grace is not None else spec.get("terminationGracePeriodSeconds")
+    grace = desired if isinstance(desired, int) else 0
+    return 1 if grace < 0 else grace
+
+
+def _mark_namespace(registry: Registry, kind: Kind, before: Entry, obj: Object, caller: Caller) -> tuple[Entry, bool]:
+    finalizers = child(obj, "spec").get("finalizers") or metadata(obj).get("finalizers")
+    if metadata(obj).get("deletionTimestamp"):
+        return before, not finalizers
+    if finalizers:
+        metadata(obj)["deletionTimestamp"] = registry.now()
+        obj["status"] = {**child(obj, "status"), "phase": "Terminating"}
+        return registry.commit(kind, "delete", before, obj, caller), False
+    return before, True

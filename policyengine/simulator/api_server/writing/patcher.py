@@ -43,78 +43,74 @@ def _go_kind(json_name: str) -> str:
     return {"number": "int64", "array": "slice", "[]": "slice", "object": "map"}.get(json_name, json_name)
 
 
-class Patcher:
-    """Patches objects of a registry."""
+def patch(registry: Registry, call: Call) -> tuple[int, bytes]:
+    """`(status, stored bytes)`; raises 400, 404, 409, 415 and 422."""
+    kind, info, content = call.kind, call.info, call.request.content_type
+    if content == APPLY_PATCH:
+        return _apply(registry, call)
+    if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    body = parsed(parse_json, call.request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def transform(current: Object) -> Object:
+        return _patched(kind, current, body, content, call.options)
 
-    def patch(self, call: Call) -> tuple[int, bytes]:
-        """`(status, stored bytes)`; raises 400, 404, 409, 415 and 422."""
-        kind, info, content = call.kind, call.info, call.request.content_type
-        if content == APPLY_PATCH:
-            return self._apply(call)
-        if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
-            raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-        body = parsed(parse_json, call.request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
+    raw = registry.update(
+        kind, info.namespace, info.name, transform, call.options, call.caller, info.subresource, verb="patch"
+    )
+    return 200, raw
 
-        def transform(current: Object) -> Object:
-            return _patched(kind, current, body, content, call.options)
 
-        raw = self._registry.update(
-            kind, info.namespace, info.name, transform, call.options, call.caller, info.subresource, verb="patch"
+def _apply(registry: Registry, call: Call) -> tuple[int, bytes]:
+    kind, info, options, sub = call.kind, call.info, call.options, call.info.subresource
+    if not options.field_manager:
+        raise invalid("PatchOptions", "meta.k8s.io", "", [required("fieldManager", "is required for apply patch")])
+    value = parsed(load_yaml, call.request.body, "error decoding YAML: error converting YAML to JSON: {}")
+    config = _decoded(registry, kind, _configuration(kind, value, info))
+    metadata(config)["name"] = info.name
+    if kind.namespaced:
+        metadata(config)["namespace"] = info.namespace
+    manager = Manager(options.field_manager, APPLY, kind.api_version, sub)
+    shape, now = registry.shape(kind), registry.now()
+
+    def transform(current: Object) -> Object:
+        version = metadata(config).get("resourceVersion")
+        merged = server_side.apply(current, config, shape, manager, options.force, kind.has_status, now)
+        whole = typed({**merged, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
+        if version:
+            metadata(whole)["resourceVersion"] = version
+        return whole
+
+    try:
+        raw = registry.update(
+            kind, info.namespace, info.name, transform, options, call.caller, sub, verb="apply", owned=False
         )
-        return 200, raw
+    except ApiError as error:
+        if error.code != 404 or error.reason != "NotFound" or sub:
+            raise
+        whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
+        names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
+        applied = (manager, names)
+        return 201, registry.create(kind, info.namespace, whole, options, call.caller, applied)
+    return 200, raw
 
-    def _apply(self, call: Call) -> tuple[int, bytes]:
-        kind, info, options, sub = call.kind, call.info, call.options, call.info.subresource
-        if not options.field_manager:
-            raise invalid("PatchOptions", "meta.k8s.io", "", [required("fieldManager", "is required for apply patch")])
-        value = parsed(load_yaml, call.request.body, "error decoding YAML: error converting YAML to JSON: {}")
-        config = self._decoded(kind, _configuration(kind, value, info))
-        metadata(config)["name"] = info.name
-        if kind.namespaced:
-            metadata(config)["namespace"] = info.namespace
-        manager = Manager(options.field_manager, APPLY, kind.api_version, sub)
-        shape, now = self._registry.shape(kind), self._registry.now()
 
-        def transform(current: Object) -> Object:
-            version = metadata(config).get("resourceVersion")
-            merged = server_side.apply(current, config, shape, manager, options.force, kind.has_status, now)
-            whole = typed({**merged, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
-            if version:
-                metadata(whole)["resourceVersion"] = version
-            return whole
-
-        try:
-            raw = self._registry.update(
-                kind, info.namespace, info.name, transform, options, call.caller, sub, verb="apply", owned=False
-            )
-        except ApiError as error:
-            if error.code != 404 or error.reason != "NotFound" or sub:
-                raise
-            whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
-            names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
-            applied = (manager, names)
-            return 201, self._registry.create(kind, info.namespace, whole, options, call.caller, applied)
-        return 200, raw
-
-    def _decoded(self, kind: Kind, given: Object) -> Object:
-        """The configuration with its values in canonical form, and no field it does not say."""
-        if kind.custom is None:
-            wrong = mistyped(given, self._registry.shape(kind))
-            if wrong:
-                raise _untyped(kind, given, wrong)
-        try:
-            whole, unknown = typed_fields(given, kind)
-        except DecodeError as error:
-            raise _untyped(kind, given, str(error)) from error
-        if unknown:
-            raise _untyped(kind, given, ", ".join(f".{path}: field not declared in schema" for path in unknown))
-        said = _only_said(whole, {k: v for k, v in given.items() if k not in KEPT_BY_APPLY})
-        config = said if isinstance(said, dict) else {}
-        config.setdefault("metadata", {})
-        return config
+def _decoded(registry: Registry, kind: Kind, given: Object) -> Object:
+    """The configuration with its values in canonical form, and no field it does not say."""
+    if kind.custom is None:
+        wrong = mistyped(given, registry.shape(kind))
+        if wrong:
+            raise _untyped(kind, given, wrong)
+    try:
+        whole, unknown = typed_fields(given, kind)
+    except DecodeError as error:
+        raise _untyped(kind, given, str(error)) from error
+    if unknown:
+        raise _untyped(kind, given, ", ".join(f".{path}: field not declared in schema" for path in unknown))
+    said = _only_said(whole, {k: v for k, v in given.items() if k not in KEPT_BY_APPLY})
+    config = said if isinstance(said, dict) else {}
+    config.setdefault("metadata", {})
+    return config
 
 
 def _patched(kind: Kind, current: Object, body: Json, content: str, options: WriteOptions) -> Object:

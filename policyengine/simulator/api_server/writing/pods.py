@@ -10,57 +10,52 @@ used up, answers 429.
 
 from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, conflict, too_many_requests
-from policyengine.simulator.api_server.store import Entry, Object, child, metadata, objects
+from policyengine.simulator.api_server.store import Collection, Entry, Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.call import Call, Caller
-from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, parse_delete_options
+from policyengine.simulator.api_server.writing.deletion import DeleteOptions, delete, parse_delete_options
 from policyengine.simulator.api_server.writing.registry import Registry
 
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-class Binder:
-    """Binds pods of a registry."""
+def bind(registry: Registry, call: Call, binding: Object) -> None:
+    """Bind one pod as the body says; raises 400, 404, 409 and 422."""
+    meta = child(binding, "metadata")
+    namespace, name = call.info.namespace, call.info.name or str(meta.get("name") or "")
+    _check(name, namespace, binding)
+    pods = registry.kinds.built_in("", "v1", "pods")
+    before = registry.entry(pods, namespace, name)
+    held = {"uid": before.uid, "resourceVersion": str(before.revision)}
+    for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if meta.get(field) and meta[field] != held[field]:
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: "
+                f"0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {meta[field]}, {what} in "
+                f"object meta: {held[field]}"
+            )
+            raise conflict("pods", "", name, why)
+    pod = before.object()
+    _refuse(name, pod)
+    _assign(registry, pod, binding)
+    if not call.options.dry_run:
+        registry.commit(pods, "bind", before, pod, call.caller, "binding")
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self._pods = registry.kinds.built_in("", "v1", "pods")
 
-    def bind(self, call: Call, binding: Object) -> None:
-        """Bind one pod as the body says; raises 400, 404, 409 and 422."""
-        meta = child(binding, "metadata")
-        namespace, name = call.info.namespace, call.info.name or str(meta.get("name") or "")
-        _check(name, namespace, binding)
-        before = self._registry.entry(self._pods, namespace, name)
-        held = {"uid": before.uid, "resourceVersion": str(before.revision)}
-        for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-            if meta.get(field) and meta[field] != held[field]:
-                why = (
-                    f"StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: "
-                    f"0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {meta[field]}, {what} in "
-                    f"object meta: {held[field]}"
-                )
-                raise conflict("pods", "", name, why)
-        pod = before.object()
-        _refuse(name, pod)
-        self._assign(pod, binding)
-        if not call.options.dry_run:
-            self._registry.commit(self._pods, "bind", before, pod, call.caller, "binding")
-
-    def _assign(self, pod: Object, binding: Object) -> None:
-        given, meta = child(binding, "metadata"), metadata(pod)
-        node = str(child(binding, "target")["name"])
-        child(pod, "spec")["nodeName"] = node
-        if child(given, "annotations"):
-            meta["annotations"] = {**child(meta, "annotations"), **child(given, "annotations")}
-        found = self._registry.store.collection(("", "nodes")).get(node)
-        of_node = child(found.object(), "metadata", "labels") if found else {}
-        copied = {name: of_node[name] for name in TOPOLOGY_LABELS if name in of_node}
-        labels = {**child(given, "labels"), **copied}
-        if labels:
-            meta["labels"] = {**child(meta, "labels"), **labels}
-        status = child(pod, "status")
-        status.pop("nominatedNodeName", None)
-        set_condition(status, {"type": "PodScheduled", "status": "True"}, self._registry.now())
+def _assign(registry: Registry, pod: Object, binding: Object) -> None:
+    given, meta = child(binding, "metadata"), metadata(pod)
+    node = str(child(binding, "target")["name"])
+    child(pod, "spec")["nodeName"] = node
+    if child(given, "annotations"):
+        meta["annotations"] = {**child(meta, "annotations"), **child(given, "annotations")}
+    found = registry.store.collection(("", "nodes")).get(node)
+    of_node = child(found.object(), "metadata", "labels") if found else {}
+    copied = {name: of_node[name] for name in TOPOLOGY_LABELS if name in of_node}
+    labels = {**child(given, "labels"), **copied}
+    if labels:
+        meta["labels"] = {**child(meta, "labels"), **labels}
+    status = child(pod, "status")
+    status.pop("nominatedNodeName", None)
+    set_condition(status, {"type": "PodScheduled", "status": "True"}, registry.now())
 
 
 def _check(name: str, namespace: str, binding: Object) -> None:
@@ -113,61 +108,55 @@ TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the evictio
 RETRY_SECONDS = 10
 
 
-class Evicter:
-    """Evicts pods of a registry."""
+def evict(registry: Registry, call: Call, eviction: Object) -> None:
+    """Evict one pod; raises 400, 404, 429 and 500."""
+    namespace, name, caller = call.info.namespace, call.info.name, call.caller
+    if child(eviction, "metadata").get("name") != name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = parse_delete_options({}, child(eviction, "deleteOptions"))
+    dry_run = call.options.dry_run or options.dry_run
+    pods = registry.kinds.built_in("", "v1", "pods")
+    entry = registry.entry(pods, namespace, name)
+    pod = entry.object()
+    going = child(pod, "status").get("phase") in ("Succeeded", "Failed", "Pending")
+    if not going and not metadata(pod).get("deletionTimestamp"):
+        _ask_budget(registry, namespace, name, pod, dry_run, caller)
+    if dry_run:
+        return
+    condition: Object = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    set_condition(child(pod, "status"), condition, registry.now())
+    registry.commit(pods, "update", entry, pod, caller, "status")
+    plain = DeleteOptions(options.grace, options.uid, "", options.propagation)
+    delete(registry, pods, namespace, name, plain, caller)
 
-    def __init__(self, registry: Registry, deleter: Deleter) -> None:
-        self._registry = registry
-        self._deleter = deleter
-        self._pods = registry.kinds.built_in("", "v1", "pods")
-        self._budgets = registry.kinds.built_in("policy", "v1", "poddisruptionbudgets")
 
-    def evict(self, call: Call, eviction: Object) -> None:
-        """Evict one pod; raises 400, 404, 429 and 500."""
-        namespace, name, caller = call.info.namespace, call.info.name, call.caller
-        if child(eviction, "metadata").get("name") != name:
-            raise bad_request("name in URL does not match name in Eviction object")
-        options = parse_delete_options({}, child(eviction, "deleteOptions"))
-        dry_run = call.options.dry_run or options.dry_run
-        entry = self._registry.entry(self._pods, namespace, name)
-        pod = entry.object()
-        going = child(pod, "status").get("phase") in ("Succeeded", "Failed", "Pending")
-        if not going and not metadata(pod).get("deletionTimestamp"):
-            self._ask_budget(namespace, name, pod, dry_run, caller)
-        if dry_run:
-            return
-        condition: Object = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting",
+def _ask_budget(registry: Registry, namespace: str, name: str, pod: Object, dry_run: bool, caller: Caller) -> None:
+    kind = registry.kinds.built_in("policy", "v1", "poddisruptionbudgets")
+    budgets = _budgets_of(registry.collection(kind), namespace, pod)
+    if len(budgets) > 1:
+        raise ApiError(500, "", TWO_BUDGETS)
+    for entry in budgets:
+        budget = entry.object()
+        status = child(budget, "status")
+        _check_budget(budget, entry.name)
+        budget["status"] = {
+            **status,
+            "disruptionsAllowed": _count(status, "disruptionsAllowed") - 1,
+            "disruptedPods": {**child(status, "disruptedPods"), name: registry.now()},
         }
-        set_condition(child(pod, "status"), condition, self._registry.now())
-        self._registry.commit(self._pods, "update", entry, pod, caller, "status")
-        plain = DeleteOptions(options.grace, options.uid, "", options.propagation)
-        self._deleter.delete(self._pods, namespace, name, plain, caller)
+        if not dry_run:
+            registry.commit(kind, "update", entry, budget, caller, "status")
 
-    def _ask_budget(self, namespace: str, name: str, pod: Object, dry_run: bool, caller: Caller) -> None:
-        budgets = self._budgets_of(namespace, pod)
-        if len(budgets) > 1:
-            raise ApiError(500, "", TWO_BUDGETS)
-        for entry in budgets:
-            budget = entry.object()
-            status = child(budget, "status")
-            _check_budget(budget, entry.name)
-            budget["status"] = {
-                **status,
-                "disruptionsAllowed": _count(status, "disruptionsAllowed") - 1,
-                "disruptedPods": {**child(status, "disruptedPods"), name: self._registry.now()},
-            }
-            if not dry_run:
-                self._registry.commit(self._budgets, "update", entry, budget, caller, "status")
 
-    def _budgets_of(self, namespace: str, pod: Object) -> list[Entry]:
-        labels = {k: str(v) for k, v in child(metadata(pod), "labels").items()}
-        collection = self._registry.collection(self._budgets)
-        entries = [collection.entries[key] for key in collection.keys(namespace)]
-        return [one for one in entries if from_object(child(one.object(), "spec").get("selector")).matches(labels)]
+def _budgets_of(collection: Collection, namespace: str, pod: Object) -> list[Entry]:
+    labels = {k: str(v) for k, v in child(metadata(pod), "labels").items()}
+    entries = [collection.entries[key] for key in collection.keys(namespace)]
+    return [one for one in entries if from_object(child(one.object(), "spec").get("selector")).matches(labels)]
 
 
 def _check_budget(budget: Object, name: str) -> None:

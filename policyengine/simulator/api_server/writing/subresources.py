@@ -10,9 +10,8 @@ from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing.call import Call
-from policyengine.simulator.api_server.writing.deletion import Deleter
 from policyengine.simulator.api_server.writing.patch_formats import merge
-from policyengine.simulator.api_server.writing.pods import Binder, Evicter
+from policyengine.simulator.api_server.writing.pods import bind, evict
 from policyengine.simulator.api_server.writing.registry import Registry
 
 TOKEN_SECONDS = 3600
@@ -23,12 +22,8 @@ DONE = encode(success(code=201))
 class Subresources:
     """Answers what is neither an object nor its status."""
 
-    def __init__(
-        self, registry: Registry, deleter: Deleter, authorizer: Authorizer, authenticator: Authenticator
-    ) -> None:
+    def __init__(self, registry: Registry, authorizer: Authorizer, authenticator: Authenticator) -> None:
         self._registry = registry
-        self._binder = Binder(registry)
-        self._evicter = Evicter(registry, deleter)
         self._authenticator = authenticator
         self._reviewer = Reviewer(authorizer, authenticator, registry.now)
 
@@ -49,7 +44,7 @@ class Subresources:
             case "binding":
                 return self._bind(call)
             case "eviction":
-                self._evicter.evict(call, read_object_body(call, "Eviction"))
+                evict(self._registry, call, read_object_body(call, "Eviction"))
                 return json_response(201, DONE)
             case "scale":
                 return self._scale(call)
@@ -65,7 +60,7 @@ class Subresources:
         raise ApiError(501, "NotImplemented", why)
 
     def _bind(self, call: Call) -> Response:
-        self._binder.bind(call, read_object_body(call, "Binding"))
+        bind(self._registry, call, read_object_body(call, "Binding"))
         return json_response(201, DONE)
 
     def _scale(self, call: Call) -> Response:
