@@ -64,10 +64,6 @@ class ImageIndex:
         """Row -> size, for the nodes that have the image."""
         return self._sizes.get(name, _NOBODY)
 
-    def dump(self) -> dict[str, dict[int, int]]:
-        """Name -> row -> size, as plain data."""
-        return {name: dict(holders) for name, holders in self._sizes.items()}
-
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -40,9 +40,6 @@ class PendingClaims:
         self._written: dict[str, float] = {}
         self._changed = changed
 
-    def __len__(self) -> int:
-        return sum(map(len, self._by_claim.values()))
-
     def __iter__(self) -> Iterator[PendingClaim]:
         for sharing in self._by_claim.values():
             yield from sharing.values()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from enum import Enum
 
-import msgspec
-
 from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_shape import PodShape, interned, interned_map, shape_again, shape_of
@@ -144,29 +142,6 @@ class PodInfo:
     def problem(self) -> str | None:
         """Why the pod is refused outright, such as a malformed quantity."""
         return self.shape.problem
-
-    @property
-    def pod(self) -> Pod:
-        """The pod as the API would show it, as far as it is kept: times and container states are not.
-
-        `spec.node_name` is the node observed or assumed. Made anew at each call.
-        """
-        metadata = ObjectMeta(
-            name=self.name,
-            namespace=self.namespace,
-            uid=self.uid,
-            resource_version=self.resource_version,
-            generation=self.generation,
-            labels=self.labels,
-            annotations=self.annotations,
-            owner_references=self.owner_references,
-        )
-        status = PodStatus(phase=self.phase, nominated_node_name=self.nominated_node_name, conditions=self.conditions)
-        return Pod(
-            metadata=metadata,
-            spec=msgspec.structs.replace(self.shape.spec, node_name=self.node_name),
-            status=status,
-        )
 
     def __repr__(self) -> str:
         place = f" on {self.node_name}" if self.node_name else ""

@@ -3,7 +3,7 @@ import gc
 import pytest
 
 from policyengine.cluster import pod_shape
-from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.pod_shape import normalized_image_name
 from tests.builders import make_pod
 
@@ -101,11 +101,6 @@ def test_what_pods_are_told_goes_with_them_and_what_they_have_in_common_is_share
 def test_a_time_that_cannot_be_read_does_not_hide_the_pod():
     info = make_pod().created("yesterday").started("later").info()
     assert (info.created_at, info.started_at) == (0.0, None)
-
-
-def test_the_pod_can_be_had_back():
-    pod = typical("p").node("n").nominated("m").phase("Running").version(7).build()
-    assert PodInfo(pod).pod == pod
 
 
 def test_a_pod_that_never_was_on_a_server_goes_by_its_key():

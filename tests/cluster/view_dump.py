@@ -3,7 +3,9 @@
 import msgspec
 
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod, PodStatus
 from policyengine.cluster.view import ClusterView
 from tests.cluster.consistency import with_defaults
 
@@ -43,10 +45,18 @@ def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
 
 def _plain_pod(info: PodInfo) -> dict[str, object]:
     return {
-        "object": msgspec.to_builtins(info.pod),
+        "object": msgspec.to_builtins(_shown(info)),
         "state": info.state.value,
         "requests": dict(info.requests.items()),
         "times": (info.created_at, info.scheduled_at, info.started_at),
         "deleting": info.deleting,
         "restarts": info.restarts,
     }
+
+
+def _shown(info: PodInfo) -> Pod:
+    """The pod as the API would show it, as far as it is kept: times and container states are not."""
+    kept = ("name", "namespace", "uid", "resource_version", "generation", "labels", "annotations", "owner_references")
+    status = PodStatus(phase=info.phase, nominated_node_name=info.nominated_node_name, conditions=info.conditions)
+    spec = msgspec.structs.replace(info.shape.spec, node_name=info.node_name)
+    return Pod(ObjectMeta(**{name: getattr(info, name) for name in kept}), spec, status)

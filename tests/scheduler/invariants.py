@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.queue.fair_share import FairPods
+from policyengine.scheduler.queue.gang_table import GangTable
+from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.state import SchedulerState
 from tests.cluster.consistency import validate_view
@@ -15,7 +21,7 @@ def validate(state: SchedulerState) -> None:
     core = state._core
     validate_view(core.view)
     for served in core.profiles.values():
-        served.queue.validate()
+        validate_queue(served.queue)
         canary = served.rollout if served.rollout is not None and served.rollout.decides else None
         assert served.queue.candidate is (None if canary is None else canary.profile), "the queue knows no canary"
     for pod in core.view.pods.values():
@@ -76,3 +82,42 @@ def _validate_gangs(core: Core) -> None:
     kept = core.reserved_room
     if kept is not None:
         assert kept.is_due(), f"room is kept for gang {kept.gang.key}, which needs none"
+
+
+def validate_queue(queue: SchedulingQueue) -> None:
+    """Every pod is in the one place that it says, no place knows a pod which the queue does not, and gangs count just
+    their members."""
+    found: dict[str, Place] = {}
+    for place, queued in _everywhere(queue):
+        assert queued.uid not in found, f"{queued!r} is also {found[queued.uid].value}"
+        assert queued.place is place, f"{queued!r} lies in {place.value}"
+        assert queue.pods.get(queued.uid) is queued, f"{queued!r} is not of this queue"
+        found[queued.uid] = place
+    for queued in queue.pods.values():
+        outside = queued.place in (Place.GATED, Place.HELD)
+        assert queued.uid in found or outside, f"{queued!r} is not where it says"
+        waits = queued.place in (Place.UNSCHEDULABLE, Place.GATED)
+        assert waits or not queued.buckets, f"{queued!r} waits for events"
+    validate_gangs(queue.gangs)
+
+
+def _everywhere(queue: SchedulingQueue) -> Iterator[tuple[Place, QueuedPod]]:
+    active = queue.active_q
+    heaps = [
+        *((Place.ACTIVE, heap) for heap in (active._pods.values() if isinstance(active, FairPods) else (active,))),
+        *((Place.BACKOFF, heap) for heap in (queue.backoff_q.refusals, queue.backoff_q._errors)),
+        (Place.UNSCHEDULABLE, queue.unschedulable_pods),
+    ]
+    yield from ((place, queued) for place, heap in heaps for queued in heap.in_order())
+    yield from ((Place.IN_FLIGHT, queued) for queued, _ in queue.in_flight._running.values())
+
+
+def validate_gangs(table: GangTable) -> None:
+    for gang in table._gangs.values():
+        assert not gang.is_empty, f"gang {gang.rule} {gang.key} has no members"
+        assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
+        assert gang.wanted == max((terms.minimum for terms in gang.members.values()), default=1)
+        assert gang.timeout == min((terms.timeout for terms in gang.members.values()), default=0.0)
+        assert gang.placed <= gang.members.keys(), f"gang {gang.key} has placed strangers"
+    counted = (len(gang.members) + len(gang.elsewhere) + len(gang.awaited) for gang in table._gangs.values())
+    assert sum(counted) == len(table._gang_of)

@@ -14,8 +14,6 @@ the second 104; it leaves at 105.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from math import floor, inf
 
 from policyengine.framework.profile import QueueSettings
@@ -32,9 +30,6 @@ class BackoffQueue:
         self._errors = PodHeap()
         self.earliest = inf
         """No pod's backoff ends before this second; inf if nobody is known to wait."""
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return chain(self.refusals, self._errors)
 
     def duration(self, count: int) -> float:
         """Seconds that the count-th wait lasts."""

@@ -17,7 +17,6 @@ A's share is 4/18 (memory), B's 3/9 (cpu): A is next. After two of A's, 8/18, it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
@@ -67,9 +66,6 @@ class FairPods:
 
     def __len__(self) -> int:
         return len(self._tenant_of)
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return (pod for heap in self._pods.values() for pod in heap)
 
     def push(self, pod: QueuedPod, key: Key) -> None:
         """Add the pod, or give it a new key; a new tenant too, where that has changed."""

@@ -280,17 +280,6 @@ class GangTable:
             self.changed.pop((gang.rule, gang.key), None)
         return [gang] if flipped else []
 
-    def validate(self) -> None:
-        """Assert that every gang counts exactly its members."""
-        for gang in self._gangs.values():
-            assert not gang.is_empty, f"gang {gang.rule} {gang.key} has no members"
-            assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
-            assert gang.wanted == max((terms.minimum for terms in gang.members.values()), default=1)
-            assert gang.timeout == min((terms.timeout for terms in gang.members.values()), default=0.0)
-            assert gang.placed <= gang.members.keys(), f"gang {gang.key} has placed strangers"
-        counted = (len(gang.members) + len(gang.elsewhere) + len(gang.awaited) for gang in self._gangs.values())
-        assert sum(counted) == len(self._gang_of)
-
     def _membership(self, pod: PodInfo) -> tuple[str, str, Terms] | None:
         for rule in self._rules:
             key = rule.key(pod)

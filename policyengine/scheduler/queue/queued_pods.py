@@ -129,10 +129,6 @@ class PodHeap:
     def __len__(self) -> int:
         return len(self._live)
 
-    def __iter__(self) -> Iterator[QueuedPod]:
-        """The pods, in no particular order."""
-        return (entry[-1] for entry in self._live.values())
-
     def push(self, pod: QueuedPod, key: Key) -> None:
         """Add the pod, or give it a new key: of equal ones it stays before those that came later."""
         self._sequence += 1
@@ -218,9 +214,6 @@ class InFlightPods:
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._running
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return (pod for pod, _ in self._running.values())
 
     def start(self, pod: QueuedPod) -> None:
         """An attempt begins. A pod has one attempt at a time."""

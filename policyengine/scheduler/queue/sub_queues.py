@@ -2,7 +2,7 @@
 
 Rules:
 1. Between two calls every pod is in exactly one of gated, held, active, backoff, unschedulable and in flight.
-   `QueuedPod.place` says which, and only this file writes it; `validate` asserts it.
+   `QueuedPod.place` says which, and only this file writes it.
 2. A move takes a pod that has been detached and leaves it in one place.
 3. Whoever enters active or backoff passes the gate: a spec that can be read, then the PreEnqueue plugins in the
    profile's order, then the pod's gang. The first that does not let the pod in says why. A plugin that fails gates the
@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
@@ -187,27 +186,6 @@ class SubQueues:
         for queued in self.pods.values():
             found[queued.place.value] += 1
         return found
-
-    def validate(self) -> None:
-        """Assert rule 1, and that no place knows a pod which the queue does not."""
-        found: dict[str, Place] = {}
-        for place, queued in self._everywhere():
-            assert queued.uid not in found, f"{queued!r} is also {found[queued.uid].value}"
-            assert queued.place is place, f"{queued!r} lies in {place.value}"
-            assert self.pods.get(queued.uid) is queued, f"{queued!r} is not of this queue"
-            found[queued.uid] = place
-        for queued in self.pods.values():
-            outside = queued.place in (Place.GATED, Place.HELD)
-            assert queued.uid in found or outside, f"{queued!r} is not where it says"
-            waits = queued.place in (Place.UNSCHEDULABLE, Place.GATED)
-            assert waits or not queued.buckets, f"{queued!r} waits for events"
-        self.gangs.validate()
-
-    def _everywhere(self) -> Iterator[tuple[Place, QueuedPod]]:
-        yield from ((Place.ACTIVE, queued) for queued in self.active_q)
-        yield from ((Place.BACKOFF, queued) for queued in self.backoff_q)
-        yield from ((Place.UNSCHEDULABLE, queued) for queued in self.unschedulable_pods)
-        yield from ((Place.IN_FLIGHT, queued) for queued in self.in_flight)
 
     def _passes_gate(self, queued: QueuedPod, now: float) -> bool:
         """Rule 3."""

@@ -112,9 +112,9 @@ def test_a_reservation_ends_when_the_claim_is_seen_as_it_was_to_be() -> None:
     world = world_of_one()
     world.reserve(pod=info(using("c"), "first"))
     world.see(claim(version=2))  # a finalizer was added, say
-    assert len(world.view.pending_claims) == 1
+    assert len(list(world.view.pending_claims)) == 1
     world.see(claim(version=3, status=allocated("g", users=("first",))))
-    assert len(world.view.pending_claims) == 0
+    assert list(world.view.pending_claims) == []
     assert world.fits(info(using("c"), "second")) == ["n0"]
 
 

@@ -8,6 +8,7 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.builders import make_pod
 from tests.scheduler.driver import Label, Rule
+from tests.scheduler.invariants import validate_queue
 
 LABELLED = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL, "UnschedulablePodUpdatePodLabel")
 FIT = frozenset({"Fit"})
@@ -48,12 +49,12 @@ def add(line, *pods, now=0.0):
     for pod in pods:
         line.observe_member(pod, now)
         line.add(pod, now)
-    line.validate()
+    validate_queue(line)
 
 
 def pop(line, now=0.0):
     found = line.pop(now)
-    line.validate()
+    validate_queue(line)
     return None if found is None else found.uid
 
 
@@ -61,7 +62,7 @@ def refuse(line, name, now, plugins=FIT, **more):
     popped = line.pop(now)
     assert popped.uid == name
     line.failed(popped, now, plugins, **more)
-    line.validate()
+    validate_queue(line)
     return popped
 
 

@@ -8,6 +8,7 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.queue.queued_pods import Place
 from tests.builders import make_pod
 from tests.scheduler.driver import Driver, binds, node, pod
+from tests.scheduler.invariants import validate_queue
 from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse
 
 
@@ -80,7 +81,7 @@ def test_an_event_during_the_attempt_is_held_against_its_refusal(event, expected
     line.move(event, None, None, 10.1)
     line.failed(popped, 10.2, FIT)
     assert place(line, "p") is expected
-    line.validate()
+    validate_queue(line)
 
 
 def test_an_event_before_the_attempt_is_not():
@@ -155,7 +156,7 @@ def test_a_gate_is_asked_again_by_the_events_it_registered():
     add(line, info("p"))
     line.move(NODE_ADD, None, None, 1.0)
     assert place(line, "p") is Place.ACTIVE
-    line.validate()
+    validate_queue(line)
 
 
 def test_a_gate_that_fails_keeps_the_pod_out_and_says_how():
@@ -214,7 +215,7 @@ def test_the_flush_takes_only_those_that_waited_longer():
     refuse(line, "new", 30.0)
     line.advance(90.0)
     assert (place(line, "old"), place(line, "new")) == (Place.ACTIVE, Place.UNSCHEDULABLE)
-    line.validate()
+    validate_queue(line)
 
 
 LATE = """policy "late" {
