@@ -111,10 +111,10 @@ class Runner:
         """Bindings posted, or to be posted, and not answered."""
         return self._writer.bindings
 
-    @property
-    def binding_problem(self) -> str:
-        """Where pods may not be bound, for want of a right; empty where that is not known."""
-        return self._writer.binding_rights.problem()
+    def binding_problem(self, longest_backoff: float) -> str:
+        """Where pods may not be bound, for want of a right; empty where that is not known. `longest_backoff`: seconds
+        that a refused pod may wait for its next try."""
+        return self._writer.binding_rights.problem(longest_backoff)
 
     @property
     def queues(self) -> list[RequestQueue]:

@@ -188,11 +188,15 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         ]
         return f"no list or watch of {', '.join(stale)} succeeds" if stale else ""
 
+    def bindings() -> str:
+        backoffs = [profile.queue.max_backoff for profile in scheduler.state.profiles]
+        return scheduler.runner.binding_problem(max(backoffs, default=0.0))
+
     return [Check("leaderElection", leads)], [
         Check("caches", caches),
         Check("policies", policies),
         Check("watches", watches),
-        Check("bindings", lambda: scheduler.runner.binding_problem),
+        Check("bindings", bindings),
     ]
 
 

@@ -2,9 +2,9 @@
 missing.
 
 The server's answers to bindings tell that the right is missing, and `/readyz` says so. A namespace counts until a
-binding in it succeeds, or for `REMEMBERED` after the last refusal: a pod that was refused is tried again at least every
-ten seconds, so without one nothing waits for the right any more. Other refusals with 403, of admission plugins or of a
-namespace that is being deleted, are about the pod.
+binding in it succeeds, or for `REMEMBERED` after a pod that was refused last has been tried again, at the latest after
+the policies' longest backoff: without a refusal then nothing waits for the right any more. Other refusals with 403, of
+admission plugins or of a namespace that is being deleted, are about the pod.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class BindingRights:
                 logger.warning("pods of namespace `%s` may not be bound: %s", namespace, outcome.message)
             self._refused[namespace] = self._clock.monotonic(), outcome.message
 
-    def problem(self) -> str:
-        """Where pods may not be bound, and the server's words; empty where nothing is known to be missing."""
-        since = self._clock.monotonic() - REMEMBERED
+    def problem(self, longest_backoff: float) -> str:
+        """Where pods may not be bound, and the server's words; empty where nothing is known to be missing. Seconds."""
+        since = self._clock.monotonic() - REMEMBERED - longest_backoff
         self._refused = {name: refused for name, refused in self._refused.items() if refused[0] >= since}
         if not self._refused:
             return ""

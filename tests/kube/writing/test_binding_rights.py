@@ -20,15 +20,15 @@ def refused(message: str = FORBIDDEN) -> BindFailed:
 def test_a_refusal_counts_until_a_binding_in_that_namespace_succeeds() -> None:
     async def work() -> None:
         rights = BindingRights(VirtualClock())
-        assert rights.problem() == ""
+        assert rights.problem(0.0) == ""
         for namespace in ("b", "a", "b"):
             rights.note(namespace, refused())
-        assert rights.problem() == f"pods of namespace `a` and 1 more may not be bound: {FORBIDDEN}"
+        assert rights.problem(0.0) == f"pods of namespace `a` and 1 more may not be bound: {FORBIDDEN}"
         rights.note("c", BindSucceeded("u"))
         rights.note("a", BindSucceeded("u"))
-        assert rights.problem().startswith("pods of namespace `b` may not")
+        assert rights.problem(0.0).startswith("pods of namespace `b` may not")
         rights.note("b", BindSucceeded("u"))
-        assert rights.problem() == ""
+        assert rights.problem(0.0) == ""
 
     run(work())
 
@@ -38,9 +38,21 @@ def test_where_no_pod_waits_for_the_right_any_more_it_is_forgotten() -> None:
         rights = BindingRights(VirtualClock())
         rights.note("a", refused())
         await asyncio.sleep(REMEMBERED)
-        assert rights.problem()
+        assert rights.problem(0.0)
         await asyncio.sleep(1)
-        assert rights.problem() == ""
+        assert rights.problem(0.0) == ""
+
+    run(work())
+
+
+def test_it_is_remembered_for_as_long_as_pods_may_wait_for_their_next_try() -> None:
+    async def work() -> None:
+        rights = BindingRights(VirtualClock())
+        rights.note("a", refused())
+        await asyncio.sleep(600.0 + REMEMBERED)
+        assert rights.problem(600.0)
+        await asyncio.sleep(1)
+        assert rights.problem(600.0) == ""
 
     run(work())
 
@@ -50,6 +62,6 @@ def test_what_is_refused_for_another_reason_is_no_missing_right(message: str) ->
     async def work() -> None:
         rights = BindingRights(VirtualClock())
         rights.note("a", refused(message))
-        assert rights.problem() == ""
+        assert rights.problem(0.0) == ""
 
     run(work())
