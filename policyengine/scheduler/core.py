@@ -187,6 +187,8 @@ class Core:
         held.number = self.last_number
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
+        if pod.nominated_node_name not in ("", held.node):
+            self.announce(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
         self.pod_groups.note(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
         queued, profile = held.queued, held.runtime.profile

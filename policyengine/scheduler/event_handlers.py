@@ -14,7 +14,7 @@ from policyengine.cluster.kinds import FINISHED_PODS
 from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.verification import revalidate
@@ -167,9 +167,22 @@ def _apply(core: Core, change: PodChange) -> None:
     old, new = change.old, change.new
     if old is not new:
         _take_over(core, old, new, change.events)
+    if old is not None and _gives_up_nomination(old, new, change.events):
+        core.announce(ASSIGNED_POD_DELETE, old, None, but=old.uid)
     but = "" if new is None else new.uid
     for event in change.events:
         core.announce(event, None if event.is_add else old, None if event.is_delete else new, but)
+
+
+def _gives_up_nomination(old: PodInfo, new: PodInfo | None, events: list[ClusterEvent]) -> bool:
+    """Whether a pod that room was made for waits no more, and is not on that node: those who kept off the room get it
+    (deletePodFromSchedulingQueue, eventhandlers.go, v1.36; which forgets pods that somebody binds elsewhere)."""
+    if not old.nominated_node_name:
+        return False
+    has_come = new is not None and new.uid == old.uid and new.state is PodState.BOUND
+    if has_come and new is not None:
+        return old.state is PodState.PENDING and new.node_name != old.nominated_node_name
+    return UNSCHEDULED_POD_DELETE in events
 
 
 def _take_over(core: Core, old: PodInfo | None, new: PodInfo | None, events: list[ClusterEvent]) -> None:

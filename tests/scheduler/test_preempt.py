@@ -6,6 +6,7 @@ import pytest
 
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import PodDisruptionBudget
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import NodeDeleted, ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, node, notes, pod, profile
@@ -251,3 +252,41 @@ def test_a_post_filter_that_fails_makes_the_attempt_an_error():
     driver = Driver(profile(post_filters=(Broken(),))).showing(node("n1"), standing("low"), preemptor())
     assert notes(driver.cycle()) == [("FailedScheduling", "no idea")]
     assert driver.places("high") == ["backoff"]
+
+
+# --- room that was kept for a nominated pod is offered to others when that pod goes elsewhere ----------------
+
+KEEPS_OFF = """policy "p" {
+  scheduler "default-scheduler"
+  base %s
+  queue { order by pod.priority asc }
+  filter "place" { require pod.name != "waits" || node.name == "n1" }
+  filter "room" { require node.free.cpu >= pod.requests.cpu }
+}"""
+
+
+@pytest.mark.parametrize("base", ["none", "filters"])
+@pytest.mark.parametrize("way", ["deleted", "bound by another scheduler", "placed elsewhere"])
+def test_room_for_a_pod_that_goes_elsewhere_is_offered_to_others(base: str, way: str) -> None:
+    """kube-scheduler offers it where the pod is deleted; where it is bound elsewhere too, issue 134859 asks of it."""
+    driver = Driver(compile_policy(KEEPS_OFF % base)).showing(node("n1", cpu="2"), pod("there").node("n1"))
+    if way == "placed elsewhere":
+        driver.see(node("n2", cpu="2"))
+    coming = pod("coming", cpu="2").priority(10).nominated("n1")
+    coming.scheduler("default-scheduler" if way == "placed elsewhere" else "another")
+    driver.see(coming, pod("waits"))
+    assert binds(driver.cycle(1)) == {}
+    assert driver.places("waits") == ["unschedulable"]
+    bound: dict[str, str] = {}
+    if way == "placed elsewhere":
+        bound = binds(driver.cycle())
+        assert bound["coming"] == "n2"
+    elif way == "deleted":
+        driver.send(PodDeleted("default", "coming", "coming"))
+    else:
+        driver.see(node("n2", cpu="2"))
+        driver.wait(11.0)
+        driver.cycle()
+        driver.see(coming.node("n2"))
+    driver.wait(11.0)
+    assert {**bound, **binds(driver.cycle())}["waits"] == "n1"
