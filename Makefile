@@ -137,7 +137,7 @@ attacks: setup  # ATTACKED seconds of each attack on processes of ours, on a mac
 	$(BIN)/python -m tests.attacks $(ATTACKED)
 
 OPENB ?= openb
-tuning: setup   # the worked example of docs/tuning.md; OPENB: the folder of the traces; RAY=local: on Ray; not yet timed, a quarter of an hour on 2 cores or more
+tuning: setup   # the worked example of docs/tuning.md; OPENB: the folder of the traces; RAY=local: on Ray; 10 minutes on 2 cores
 	$(BIN)/python -m benchmarks.tuning $(OPENB) $(if $(RAY),--ray $(RAY))
 
 ray: setup      # the same values found on a local Ray, one of whose workers is killed; on a machine that does nothing else
