@@ -29,8 +29,8 @@ from benchmarks.figures import Figure
 from benchmarks.processes import Child, program, with_byte_code
 from benchmarks.workloads import HOSTNAME, NAMESPACE, ZONE, Json, affinity_term, peer_node, pod
 from policyengine.clock import SystemClock
-from policyengine.kube.http.client import ConnectionFailed, Transport
-from policyengine.simulator.controllers.cluster import MERGE, STRATEGIC, Caller, Refused
+from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
+from policyengine.simulator.controllers.cluster import MERGE, STRATEGIC, Caller
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.sandbox import World, world, write_kubeconfig
 
@@ -125,7 +125,7 @@ def churned_pod(i: int, random: Random) -> Json:
 
 async def _call(caller: Caller, method: str, path: str, body: object, content: str = "application/json") -> None:
     """What is gone already, or not there yet, is nothing that the agenda waits for."""
-    with suppress(Refused, ConnectionFailed):
+    with suppress(ApiError, ConnectionFailed):
         await caller.call(method, path, body, content)
 
 
@@ -144,7 +144,7 @@ async def _remove_node(caller: Caller, name: str) -> None:
     """The node, and its pods as the garbage collector would."""
     await _call(caller, "DELETE", f"/api/v1/nodes/{name}", NOW)
     listed: Json = {}
-    with suppress(Refused, ConnectionFailed):
+    with suppress(ApiError, ConnectionFailed):
         listed = await caller.call("GET", PODS_PATH, query={"fieldSelector": f"spec.nodeName={name}"})
     for item in listed.get("items") or ():
         await _call(caller, "DELETE", f"{PODS_PATH}/{item['metadata']['name']}", NOW)

@@ -30,8 +30,8 @@ import click
 from benchmarks.options import KUBE_SCHEDULER, KUBE_SCHEDULER_FLAGS
 from benchmarks.processes import Child, ChildFailed, program, with_byte_code
 from policyengine.clock import SystemClock
-from policyengine.kube.http.client import ConnectionFailed
-from policyengine.simulator.controllers.cluster import Caller, Refused
+from policyengine.kube.http.client import ApiError, ConnectionFailed
+from policyengine.simulator.controllers.cluster import Caller
 from policyengine.simulator.real_server import ASSETS, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 
@@ -127,7 +127,7 @@ class Pool:
 
         async def one(method: str, path: str, body: Json) -> None:
             async with self._turns:
-                with suppress(Refused, ConnectionFailed):
+                with suppress(ApiError, ConnectionFailed):
                     await self._caller.call(method, path, body)
 
         await asyncio.gather(*(one(*request) for request in requests))

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -24,7 +24,7 @@ from policyengine import regular_file
 from policyengine.clock import Clock, SystemClock
 from policyengine.cluster.kinds import SCHEDULING_POLICIES
 from policyengine.framework.profile import Profile
-from policyengine.kube.http.client import Client, Transport
+from policyengine.kube.http.client import ApiError, Client, Transport, object_of
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
@@ -167,10 +167,8 @@ async def _define_scheduling_policies(transport: Transport, clock: Clock) -> Non
     """Create their definition, and wait until they are served: a real server takes a second."""
     await create(transport, CRDS, _definition())
     for _ in range(100):
-        response = await transport.request("GET", SCHEDULING_POLICIES.path(), timeout=30.0)
-        await response.read()
-        await response.close()
-        if response.status == HTTPStatus.OK:
+        with suppress(ApiError):
+            await Client(transport).list_page(SCHEDULING_POLICIES)
             return
         await clock.sleep(0.1)
 
@@ -184,21 +182,20 @@ def _definition() -> dict[str, Any]:
 
 
 async def create(transport: Transport, path: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """POST one object; gives it as the server made it. One that exists is left as it is.
+    """POST one object; gives it as the server made it. One that exists is left as it is: `{}`.
 
     Raises:
         SandboxError: it is refused; `NotServed` where the server does not serve its kind.
     """
-    headers = {"Content-Type": "application/json"}
-    response = await transport.request("POST", path, body=json.dumps(item).encode(), headers=headers, timeout=30.0)
-    answer = json.loads(await response.read())
-    await response.close()
-    if response.status == HTTPStatus.NOT_FOUND:
-        raise NotServed(f"`{path}` is not served")
-    if response.status >= 300 and response.status != 409:
-        raise SandboxError(f"{item.get('kind')} `{item['metadata'].get('name')}` was refused: {answer.get('message')}")
-    found: dict[str, Any] = answer
-    return found
+    try:
+        return object_of(await Client(transport).call("POST", path, item))
+    except ApiError as error:
+        if error.status == HTTPStatus.CONFLICT:
+            return {}
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise NotServed(f"`{path}` is not served") from error
+        who = f"{item.get('kind')} `{item['metadata'].get('name')}`"
+        raise SandboxError(f"{who} was refused: {error.message}") from error
 
 
 def node(name: str, zone: str, size: Mapping[str, str] = NODE_SIZE) -> dict[str, Any]:

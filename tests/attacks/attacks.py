@@ -24,8 +24,8 @@ import aiohttp
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config.credentials import trusting
-from policyengine.kube.http.client import ConnectionFailed
-from policyengine.simulator.controllers.cluster import MERGE, Caller, Refused
+from policyengine.kube.http.client import ApiError, ConnectionFailed
+from policyengine.simulator.controllers.cluster import MERGE, Caller
 from policyengine.simulator.real_server import connect
 from tests.faults.objects import MAPS, NODES, PODS, pod
 from tests.faults.process_cluster import SERVES
@@ -196,12 +196,12 @@ async def config_maps(at: Target) -> int:
     labels = {"policyengine.io/policy": "true"}
     for number in range(len(TEXTS)):
         item = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"flaps-{number}", "labels": labels}}
-        with suppress(Refused):
+        with suppress(ApiError):
             await at.caller.call("POST", MAPS, item | {"data": {}})
     number = 0
     async for number in at.paced(10):
         which = number % len(TEXTS)
-        with suppress(Refused, ConnectionFailed):
+        with suppress(ApiError, ConnectionFailed):
             await at.caller.call("PATCH", f"{MAPS}/flaps-{which}", {"data": TEXTS[which](number)}, MERGE)
     return number
 
@@ -234,10 +234,10 @@ async def pods(at: Target) -> int:
     number = 0
     while at.goes_on():
         one = strange(number)
-        with suppress(Refused, ConnectionFailed):
+        with suppress(ApiError, ConnectionFailed):
             await at.caller.call("POST", PODS, one)
         if number >= 50:
-            with suppress(Refused, ConnectionFailed):
+            with suppress(ApiError, ConnectionFailed):
                 await at.caller.call("DELETE", f"{PODS}/strange-{number - 50}", query={"gracePeriodSeconds": "0"})
         number += 1
         await asyncio.sleep(max(0.2, len(json.dumps(one)) / PODS_BYTES))
@@ -249,7 +249,7 @@ async def control_characters(at: Target) -> int:
     events = "/api/v1/namespaces/default/events"
     number = 0
     async for number in at.paced(50):
-        with suppress(Refused, ConnectionFailed):
+        with suppress(ApiError, ConnectionFailed):
             if number < 10_000:
                 about = {"kind": "Pod", "name": CONTROLS, "namespace": "default"}
                 meta = {"name": f"e{number}", "namespace": "default"}

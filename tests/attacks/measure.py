@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from policyengine.kube.http.client import ConnectionFailed
-from policyengine.simulator.controllers.cluster import Refused
+from policyengine.kube.http.client import ApiError, ConnectionFailed
 from tests.attacks.site import Service, Site
 from tests.faults.objects import PODS, pod
 from tests.faults.process_cluster import ROOT, SERVES
@@ -59,7 +58,7 @@ class Stream:
                     group.create_task(self._create(f"p{time.monotonic_ns()}"))
 
     async def _create(self, name: str) -> None:
-        with suppress(Refused, ConnectionFailed):
+        with suppress(ApiError, ConnectionFailed):
             await self.site.caller.call("POST", PODS, pod(name, "10m", scheduler=SERVES))
             self.made[name] = time.monotonic()
 
@@ -71,7 +70,7 @@ class Stream:
                 group.create_task(self._delete(name))
 
     async def _delete(self, name: str) -> None:
-        with suppress(Refused, ConnectionFailed):
+        with suppress(ApiError, ConnectionFailed):
             await self.site.caller.call("DELETE", f"{PODS}/{name}", query={"gracePeriodSeconds": "0"})
 
     def share(self, start: float, end: float) -> float:

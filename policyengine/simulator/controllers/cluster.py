@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from policyengine.clock import Clock
-from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport, error_of, object_of
 
 Object = dict[str, Any]
 RETRY_SECONDS = 1.0
@@ -23,19 +23,12 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
-class Refused(Exception):
-    """The server answered with an error."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"status {status}")
-        self.status = status
-
-
 class Caller:
     """Calls under one name."""
 
     def __init__(self, transport: Transport, clock: Clock, user_agent: str) -> None:
         self._transport = transport
+        self._client = Client(transport)
         self._clock = clock
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
 
@@ -43,22 +36,13 @@ class Caller:
         self,
         method: str,
         path: str,
-        body: object = None,
+        body: Any = None,
         content: str = JSON,
         query: Mapping[str, str] | None = None,
     ) -> Object:
-        """One call's answer. Raises `Refused`, `ConnectionFailed`, and DecodeError where the answer is no JSON."""
-        raw = None if body is None else msgspec.json.encode(body)
-        headers = self._headers if body is None else {**self._headers, "Content-Type": content}
-        response = await self._transport.request(method, path, query=query, body=raw, headers=headers, timeout=30)
-        try:
-            answer = await response.read()
-        finally:
-            await response.close()
-        if response.status >= 300:
-            raise Refused(response.status)
-        found: Object = msgspec.json.decode(answer)
-        return found
+        """One call's answer. Raises `ApiError`, also where the answer is no object, and `ConnectionFailed`."""
+        client, headers = self._client, self._headers
+        return object_of(await client.call(method, path, body, query=query, content=content, headers=headers))
 
     async def follow(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[tuple[str, Object]]:
         """Every object as it is and as it changes, for ever; a broken watch begins anew.
@@ -75,7 +59,7 @@ class Caller:
                 version = listed["metadata"]["resourceVersion"]
                 async for event in self._watch(path, {**(query or {}), "resourceVersion": version}):
                     yield event
-            except (ConnectionFailed, msgspec.DecodeError, Refused):
+            except (ApiError, ConnectionFailed, msgspec.DecodeError):
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Object]]:
@@ -83,11 +67,11 @@ class Caller:
         response = await self._transport.request("GET", path, query=asked, headers=self._headers)
         try:
             if response.status != 200:
-                raise Refused(response.status)
+                raise error_of(response.status, await response.read())
             async for lines in response.lines():
                 for event in map(msgspec.json.decode, lines):
                     if event["type"] == "ERROR":
-                        raise Refused(410)
+                        raise error_of(410, b"")
                     if event["type"] != "BOOKMARK":
                         yield event["type"], event["object"]
         finally:

@@ -10,17 +10,14 @@ It never writes about a pod it has not read, and never twice about the same stat
 """
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from policyengine.clock import Clock
-from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
 from policyengine.simulator.api_server.scalars import format_time, parse_duration, parse_seconds
-from policyengine.simulator.controllers.cluster import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
+from policyengine.simulator.controllers.cluster import RETRY_SECONDS, STRATEGIC, Caller, Object
 
 RUN_FOR = "policyengine.io/run-for"
 AGENT = "kubelet/v1.36.2 (stand-in)"
@@ -132,13 +129,14 @@ class Kubelet:
             task.cancel()
 
     async def _guard(self, act: Any, pod: Object) -> None:
-        """Try again until it is done or the pod is gone; a pod that was replaced is somebody else's."""
+        """Try again until it is done or the pod is gone; a pod that was replaced is somebody else's. What was done is
+        done, however its answer reads (200)."""
         while True:
             try:
                 await act(pod)
                 return
-            except Refused as refused:
-                if refused.status in (404, 409, 422):
+            except ApiError as refused:
+                if refused.status in (200, 404, 409, 422):
                     return
             except ConnectionFailed:
                 pass
@@ -175,8 +173,7 @@ class Kubelet:
             "preconditions": {"uid": meta["uid"]},
         }
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-        with contextlib.suppress(msgspec.DecodeError):
-            await self._caller.call("DELETE", path, body)
+        await self._caller.call("DELETE", path, body)
 
     async def _write_status(self, pod: Object, status: Object) -> None:
         meta = pod["metadata"]

@@ -10,10 +10,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-import msgspec
-
 from policyengine.clock import Clock
-from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
 from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.controllers.cluster import (
@@ -22,7 +20,6 @@ from policyengine.simulator.controllers.cluster import (
     Caller,
     Cluster,
     Object,
-    Refused,
     Write,
     finished,
     key_of,
@@ -166,10 +163,10 @@ class ControllerManager:
     async def _make(self, write: Write) -> bool:
         try:
             await self._caller.call(write.method, write.path, write.body, write.content)
-        except Refused as refused:
+        except ApiError as refused:
             # Gone, there already, changed meanwhile: the next look knows better.
             return refused.status in (404, 409)
-        except (ConnectionFailed, msgspec.DecodeError):
+        except ConnectionFailed:
             return False
         return True
 
@@ -188,7 +185,7 @@ class ControllerManager:
             if left == 0:
                 body = {**namespace, "spec": {"finalizers": []}}
                 await self._caller.call("PUT", f"{PATHS['Namespace']}/{name}/finalize", body)
-        except (Refused, ConnectionFailed, msgspec.DecodeError):
+        except (ApiError, ConnectionFailed):
             return False
         return left == 0
 
