@@ -11,7 +11,7 @@ from typing import NamedTuple
 from policyengine.language import ir, syntax
 from policyengine.language.check import check_files
 from policyengine.language.checking.plugin_checks import Plugins
-from policyengine.language.diagnostics import Diagnostic, Severity, Source, in_order, register
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, in_order, pages_of, register
 from policyengine.language.ir.ir_walk import expressions_in, fields
 from policyengine.language.parse import parse_file
 from policyengine.language.syntax import Span
@@ -19,37 +19,26 @@ from policyengine.language.types import Type
 
 WRONG_PARAM = "PE2901"
 WRONG_ARGUMENTS = "PE2902"
+NOT_BOUND = "PE2903"
 FAILED_TEST = "PE2950"
 
 register(
-    {
-        WRONG_PARAM: (
-            "a parameter cannot have the value given",
-            "A param is set from outside (`--param`, `params.yaml`) to a value of its type, within its `range` or\n"
-            "among its `values`. Names of params that the policy does not have are refused.",
-        ),
-        WRONG_ARGUMENTS: (
-            "a plugin refuses its arguments",
-            "The arguments fit the plugin's schema one by one, but not together. The message is the plugin's.",
-        ),
-        FAILED_TEST: (
-            "a test of the policy fails",
-            "The tests in a policy are run before it serves; what fails them is not loaded, and what served before\n"
-            "goes on. `policyengine test` shows what was expected, what happened and why.",
-        ),
-    }
-)
+    pages_of("""\
+PE2901 a parameter cannot have the value given
+A param is set from outside (`--param`, `params.yaml`) to a value of its type, within its `range` or
+among its `values`. Names of params that the policy does not have are refused.
 
+PE2902 a plugin refuses its arguments
+The arguments fit the plugin's schema one by one, but not together. The message is the plugin's.
 
-NOT_BOUND = "PE2903"
-register(
-    {
-        NOT_BOUND: (
-            "a field that has no value here",
-            "`pod.queuedAt` and `pod.attempts` change while a pod waits; which gang it belongs to does not, and is\n"
-            "told before the pod is queued.",
-        ),
-    }
+PE2903 a field that has no value here
+`pod.queuedAt` and `pod.attempts` change while a pod waits; which gang it belongs to does not, and is
+told before the pod is queued.
+
+PE2950 a test of the policy fails
+The tests in a policy are run before it serves; what fails them is not loaded, and what served before
+goes on. `policyengine test` shows what was expected, what happened and why.
+""")
 )
 WAITING = frozenset({("pod", "queuedAt"), ("pod", "attempts")})
 

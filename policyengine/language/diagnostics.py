@@ -117,6 +117,12 @@ def register(codes: Mapping[str, tuple[str, str]]) -> None:
             raise ValueError(f"`{code}` is registered twice")
 
 
+def pages_of(text: str) -> dict[str, tuple[str, str]]:
+    """Code -> title and page: the title stands on the line of the code, the page below, an empty line between pages."""
+    pages = (page.partition("\n") for page in text.rstrip().split("\n\n"))
+    return {head[:6]: (head[7:], page) for head, _, page in pages}
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The findings by file, place, code and message, each once."""
     return sorted(dict.fromkeys(diagnostics), key=lambda d: (d.file, d.span.start, d.span.end, d.code, d.message))

@@ -64,19 +64,12 @@ _FOLDS: Final = {ir.Fold.ALL: ir.Fold.EXISTS, ir.Fold.EXISTS: ir.Fold.ALL, ir.Fo
 _NUMBERS: Final = frozenset({Kind.INT, Kind.DURATION, Kind.CPU, Kind.MEMORY, Kind.STORAGE})
 _LARGEST: Final = 2**62
 _WEIGHT_FACTOR: Final = 10
-_PARTS: Final = {
-    "lets": ("value",),
-    "filters": ("when",),
-    "scores": ("when", "value", "on_error"),
-    "gangs": ("when", "key", "min", "timeout", "waits"),
-    "quotas": ("by", "when", "borrow"),
-    "permits": ("when", "delay", "until", "timeout"),
-    "logs": ("when", "message"),
-    "annotations": ("value",),
-}
-"""The rules of a policy, and which of their fields are expressions or texts."""
-_LEFT_OUT: Final = frozenset({("gangs", "waits"), ("quotas", "by"), ("quotas", "borrow"), ("permits", "timeout")})
-"""Fields that a rule may do without, beside `when`."""
+_MEMBERS: Final = ("lets", "filters", "scores", "gangs", "quotas", "permits", "logs", "annotations", "params", "uses")
+_SETTINGS: Final = ("queue", "preempt")
+"""What a policy has one of, or none."""
+_LEFT_OUT: Final = frozenset({"when", "waits", "by", "borrow", "timeout", "victims", "max_victims", "fair_by"})
+"""Expressions that a member may do without; but a gang its timeout, and a quota the only one of `by` and `when`."""
+_WRITTEN: Final = {"max_victims": "maxVictims", "fair_by": "fair by"}
 
 Changed = Iterator[tuple[_Place, tuple[Any, ...], Span, str]]
 """(a place, what stands in it instead, where it is in the text, what was changed)"""
@@ -92,22 +85,16 @@ def mutants(policy: ir.Policy) -> list[Mutant]:
 
 
 def _of_policy(policy: ir.Policy) -> Iterator[Mutant]:
-    for name in _PARTS:
+    for name in _MEMBERS:
         for at, member in enumerate(getattr(policy, name)):
-            place = _element(policy, name, at, None)
-            for found, instead, span, change in _of_rule(name, member, place):
-                yield Mutant(span, getattr(member, "file", ""), change, found, instead)
-    for name, changes in _OTHERS.items():
-        for at, member in enumerate(getattr(policy, name)):
-            for found, instead, span, change in changes(member, _element(policy, name, at, None)):
+            for found, instead, span, change in _of_member(member, _element(policy, name, at, None)):
                 yield Mutant(span, getattr(member, "file", ""), change, found, instead)
     for name, span in policy.disabled.items():
         left = {plugin: place for plugin, place in policy.disabled.items() if plugin != name}
         yield Mutant(span, "", f"`disable {name}` left out", _field(policy, "disabled", None), (left,))
-    for name, changes in _SETTINGS.items():
-        member = getattr(policy, name)
-        if member is not None:
-            for found, instead, span, change in changes(member, _field(policy, name, None)):
+    for name in _SETTINGS:
+        if (member := getattr(policy, name)) is not None:
+            for found, instead, span, change in _of_member(member, _field(policy, name, None)):
                 yield Mutant(span, "", change, found, instead)
 
 
@@ -125,41 +112,36 @@ def _with(elements: Sequence[Any], at: int, *changed: Any) -> tuple[Any, ...]:
     return (*elements[:at], *changed, *elements[at + 1 :])
 
 
-def _of_rule(kind: str, rule: Any, place: _Place) -> Changed:
-    for name in _PARTS[kind]:
-        part = getattr(rule, name)
-        if isinstance(part, ir.Template):
-            yield from _of_template(part, _field(rule, name, place))
-        elif part is not None:
-            yield from _of_expr(part, _field(rule, name, place))
-            if (name == "when" and (kind != "quotas" or rule.by is not None)) or (kind, name) in _LEFT_OUT:
-                yield _field(rule, name, place), (None,), part.span, f"`{name}` left out"
-    match rule:
-        case ir.Filter():
-            yield from _of_requires(rule, place)
-        case ir.Score():
-            yield from _of_score(rule, place)
-        case ir.Quota():
-            yield from _of_quota(rule, place)
-        case ir.OnLog(point=point):
-            yield place, (), rule.span, f"`on {point}` left out"
-        case ir.BindAnnotation(key=key):
-            yield place, (), rule.span, f"annotation `{key}` left out"
-    if isinstance(rule, ir.Score | ir.Gang | ir.Quota | ir.Permit):
-        yield place, (), rule.span, f'{kind[:-1]} "{rule.name}" left out'
+def _of_member(member: Any, place: _Place) -> Changed:
+    """A member, or a part of one, with one change in its expressions and texts, or in what is its own."""
+    for name in member.__struct_fields__:
+        part, own = getattr(member, name), _field(member, name, place)
+        if isinstance(part, ir.Expr):
+            yield from _of_expr(part, own)
+            if name in _LEFT_OUT and not _is_needed(member, name):
+                yield own, (None,), part.span, f"`{_WRITTEN.get(name, name)}` left out"
+        elif isinstance(part, ir.Template):
+            yield from _of_template(part, own)
+        elif isinstance(part, tuple):
+            for at, one in enumerate(part):
+                if isinstance(one, ir.Require | ir.OrderKey):
+                    yield from _of_member(one, _element(member, name, at, place))
+    if type(member) in _OWN:
+        yield from _OWN[type(member)](member, place)
+    if isinstance(member, ir.Score | ir.Gang | ir.Quota | ir.Permit):
+        yield place, (), member.span, f'{type(member).__name__.lower()} "{member.name}" left out'
 
 
-def _of_requires(rule: ir.Filter, place: _Place) -> Changed:
-    always = ir.Const(type=BOOL, span=rule.span, value=True)
-    for at, require in enumerate(rule.requires):
-        own = _element(rule, "requires", at, place)
-        for name in ("condition", "on_error"):
-            if getattr(require, name) is not None:
-                yield from _of_expr(getattr(require, name), _field(require, name, own))
-        if require.otherwise is not None:
-            yield from _of_template(require.otherwise, _field(require, "otherwise", own))
-        kept = replace(require, condition=always, on_error=None, reads_node=False)
-        yield own, (kept,), require.condition.span, "`require` left out"
+def _is_needed(member: Any, name: str) -> bool:
+    return (isinstance(member, ir.Gang) and name == "timeout") or (
+        isinstance(member, ir.Quota) and name == "when" and member.by is None
+    )
+
+
+def _of_require(require: ir.Require, place: _Place) -> Changed:
+    always = ir.Const(type=BOOL, span=require.span, value=True)
+    kept = replace(require, condition=always, on_error=None, reads_node=False)
+    yield place, (kept,), require.condition.span, "`require` left out"
 
 
 def _of_score(rule: ir.Score, place: _Place) -> Changed:
@@ -208,50 +190,41 @@ def _of_use(use: ir.PluginUse, place: _Place) -> Changed:
         yield _field(use, "arguments", place), (left,), use.span, f"argument `{name}` left out"
 
 
-def _of_preempt(rule: ir.Preempt, place: _Place) -> Changed:
-    for name in ("when", "victims", "max_victims"):
-        part: ir.Expr | None = getattr(rule, name)
-        if part is not None:
-            own = _field(rule, name, place)
-            yield from _of_expr(part, own)
-            yield own, (None,), part.span, f"`{'maxVictims' if name == 'max_victims' else name}` left out"
-    yield from _of_order(rule, place)
-
-
 def _of_queue(queue: ir.Queue, place: _Place) -> Changed:
-    yield from _of_order(queue, place)
     for name, span in queue.written:
         seconds = getattr(queue, name)
         shown = [display(round(value * 10**9), DURATION) for value in (seconds, seconds * 2)]
         yield _field(queue, name, place), (seconds * 2,), span, f"`{shown[0]}` became `{shown[1]}`"
     if queue.fair_by is None:
         return
-    fair_by = _field(queue, "fair_by", place)
-    yield from _of_expr(queue.fair_by, fair_by)
-    yield fair_by, (None,), queue.fair_by.span, "`fair by` left out"
     for at, (tenant, weight) in enumerate(queue.fair_weights):
         changed = (tenant, weight * _WEIGHT_FACTOR)
         change = f"weight {weight:g} of `{tenant}` became {changed[1]:g}"
         yield _element(queue, "fair_weights", at, place), (changed,), queue.fair_by.span, change
 
 
-def _of_order(owner: ir.Queue | ir.Preempt, place: _Place) -> Changed:
-    for at, key in enumerate(owner.order):
-        own = _element(owner, "order", at, place)
-        yield from _of_expr(key.value, _field(key, "value", own))
-        if key.descending and key.span == key.value.span:
-            continue  # the order that counts where none is written
-        word = "`desc` became `asc`" if key.descending else "`asc` became `desc`"
-        yield _field(key, "descending", own), (not key.descending,), key.span, word
-        if key.missing_first:
-            yield _field(key, "missing_first", own), (False,), key.span, "`missing first` left out"
-        yield own, (), key.span, "key left out"
+def _of_key(key: ir.OrderKey, place: _Place) -> Changed:
+    if key.descending and key.span == key.value.span:
+        return  # the order that counts where none is written
+    word = "`desc` became `asc`" if key.descending else "`asc` became `desc`"
+    yield _field(key, "descending", place), (not key.descending,), key.span, word
+    if key.missing_first:
+        yield _field(key, "missing_first", place), (False,), key.span, "`missing first` left out"
+    yield place, (), key.span, "key left out"
 
 
-_OTHERS: Final[Mapping[str, Callable[[Any, _Place], Changed]]] = {"params": _of_param, "uses": _of_use}
-"""What changes in each of the members that hold no expression."""
-_SETTINGS: Final[Mapping[str, Callable[[Any, _Place], Changed]]] = {"queue": _of_queue, "preempt": _of_preempt}
-"""What changes in the members that a policy has one of."""
+_OWN: Final[Mapping[type, Callable[[Any, _Place], Changed]]] = {
+    ir.Require: _of_require,
+    ir.Score: _of_score,
+    ir.Quota: _of_quota,
+    ir.Param: _of_param,
+    ir.PluginUse: _of_use,
+    ir.Queue: _of_queue,
+    ir.OrderKey: _of_key,
+    ir.OnLog: lambda rule, place: iter([(place, (), rule.span, f"`on {rule.point}` left out")]),
+    ir.BindAnnotation: lambda rule, place: iter([(place, (), rule.span, f"annotation `{rule.key}` left out")]),
+}
+"""What else changes in a member than its expressions and texts."""
 
 
 # --- expressions -----------------------------------------------------------------------------------------

@@ -20,11 +20,7 @@ from policyengine.trials.finding_claims import CLAIMS
 from policyengine.trials.finding_search import examples
 from policyengine.trials.policy_test import TestedPolicy
 
-_REPORTERS = (
-    "policyengine.compiler.front",
-    "policyengine.compiler.front",
-    "policyengine.language.lint.linter",
-)
+_REPORTERS = ("policyengine.compiler.front", "policyengine.language.lint.linter")
 """Whoever reports a code registers its page when it is imported."""
 
 

@@ -15,11 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from policyengine.compiler.columns import aggregates, list_elements
-from policyengine.compiler.columns.aggregates import Members, with_group_faults
+from policyengine.compiler.columns import list_elements
 from policyengine.compiler.columns.column import Column, Faults, Mask, first_fault
 from policyengine.compiler.columns.frame import Frame, Vector
-from policyengine.compiler.columns.list_elements import Found, Locate
+from policyengine.compiler.columns.list_elements import Found, Locate, Members, with_group_faults
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import aggregated, children, element_shape, free_locals, rebuilt, source_of
@@ -100,12 +99,12 @@ def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector | None:
     if expr.function == "@in":
         return _contained(expr, listed, scope, hoists)
     if expr.function == "size":
-        return lambda frame: (rest := listed.rows(frame)).answer(aggregates.size(rest.members))
-    compute = aggregates.aggregate_of(expr.function, whole.type.args[0])
+        return lambda frame: (rest := listed.rows(frame)).answer(list_elements.size(rest.members))
+    compute = list_elements.aggregate_of(expr.function, whole.type.args[0])
     return _computed(listed, compute, listed.scope.lower(listed.element, hoists))
 
 
-def _computed(listed: ClusterList, compute: aggregates.Aggregate, element: Vector) -> Vector:
+def _computed(listed: ClusterList, compute: list_elements.Aggregate, element: Vector) -> Vector:
     """An aggregate of what `element` says of each element that is left."""
 
     def vector(frame: Frame) -> Column:
@@ -121,10 +120,10 @@ def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists) -> Vect
     return _computed(listed, _TESTS[expr.fold], test)
 
 
-_TESTS: dict[ir.Fold, aggregates.Aggregate] = {
-    ir.Fold.EXISTS: aggregates.exists,
-    ir.Fold.ALL: aggregates.for_all,
-    ir.Fold.EXISTS_ONE: aggregates.exists_one,
+_TESTS: dict[ir.Fold, list_elements.Aggregate] = {
+    ir.Fold.EXISTS: list_elements.exists,
+    ir.Fold.ALL: list_elements.for_all,
+    ir.Fold.EXISTS_ONE: list_elements.exists_one,
 }
 
 
@@ -133,7 +132,7 @@ def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists)
     wanted = expr.args[0]
     same = ir.Call(type=BOOL, span=expr.span, shape=listed.scope.row, function="_==_", args=(listed.element, wanted))
     test, value = listed.scope.lower(same, hoists), scope.lower(wanted, hoists)
-    found = _computed(listed, lambda members, tests: aggregates.exists(members, Column(tests.values)), test)
+    found = _computed(listed, lambda members, tests: list_elements.exists(members, Column(tests.values)), test)
     return lambda frame: found(frame).with_faults(value(frame).faults)
 
 

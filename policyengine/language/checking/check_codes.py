@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policyengine.language.diagnostics import register
+from policyengine.language.diagnostics import pages_of, register
 
 UNKNOWN_NAME = "PE1001"
 UNKNOWN_FIELD = "PE1002"
@@ -167,7 +167,4 @@ What a policy costs is known before it runs, and has a limit: how often its func
 large what a call stands for becomes, how much work one decision over 5,000 nodes is. Name parts with
 `let`, which is worked out once, and nest macros over long lists less deeply.
 """
-"""For each code: its title on the line of the code, then its page."""
-
-_HEADS = [page.partition("\n") for page in _PAGES.rstrip().split("\n\n")]
-register({head[:6]: (head[7:], page) for head, _, page in _HEADS})
+register(pages_of(_PAGES))

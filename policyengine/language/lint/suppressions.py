@@ -15,27 +15,24 @@ from itertools import islice
 from msgspec import Struct
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, register
+from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, pages_of, register
 from policyengine.language.parsing.tokens import Token, tokens_of
 from policyengine.language.syntax import Span
 
 MALFORMED = "PE3901"
 UNUSED = "PE3902"
 register(
-    {
-        MALFORMED: (
-            "a comment that allows findings, not understood",
-            "A finding is allowed by a comment with its code and a reason:\n"
-            "`// lint: allow PE3012 because every group of this cluster sets it`. Several codes are parted by commas.\n"
-            "Without a reason, or with a code that no rule has, the comment allows nothing. Errors (`PE0`, `PE1`,\n"
-            "`PE2`) cannot be allowed.",
-        ),
-        UNUSED: (
-            "a comment that allows nothing",
-            "There is no finding of this code in the place the comment is about: the line it stands on, or, where it\n"
-            "has a line to itself, what begins on the next line of code. `--fix` removes it.",
-        ),
-    }
+    pages_of("""\
+PE3901 a comment that allows findings, not understood
+A finding is allowed by a comment with its code and a reason:
+`// lint: allow PE3012 because every group of this cluster sets it`. Several codes are parted by commas.
+Without a reason, or with a code that no rule has, the comment allows nothing. Errors (`PE0`, `PE1`,
+`PE2`) cannot be allowed.
+
+PE3902 a comment that allows nothing
+There is no finding of this code in the place the comment is about: the line it stands on, or, where it
+has a line to itself, what begins on the next line of code. `--fix` removes it.
+""")
 )
 _COMMENT = re.compile(r"(?://|#)\s*lint\s*:\s*(.*)", re.DOTALL)
 _ALLOW = re.compile(r"allow\s+(PE\d{4}(?:\s*,\s*PE\d{4})*)\s+because\s+(\S.*)", re.IGNORECASE | re.DOTALL)

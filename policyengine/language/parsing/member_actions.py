@@ -13,10 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Rows
+from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Reduction, Rows
 from policyengine.language.parsing.literal_values import LiteralError, decode_text, template_parts
 from policyengine.language.parsing.member_parser import parse_cut
-from policyengine.language.parsing.reductions import Reduction
 from policyengine.language.parsing.tokens import Token, relocated, tokenise
 from policyengine.language.syntax import Expr, Member, NameText, Span
 from policyengine.language.syntax_codes import quoted, syntax_error

@@ -13,9 +13,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from policyengine.language.diagnostics import Diagnostic, in_order
-from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions
+from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions, Reduction, reduction_of
 from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals, parser
-from policyengine.language.parsing.reductions import Reduction, reduction_of
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.parsing.unexpected import explain
 from policyengine.language.syntax import Expr, Span
