@@ -40,7 +40,7 @@ from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod, RoomMade
-from policyengine.scheduler.reservations import READ_AGAIN, Reservation
+from policyengine.scheduler.reservations import READ_AGAIN
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -69,7 +69,7 @@ def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diag
     core.fail(served, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
     core.actions += [PatchObject(queued.uid, POST_FILTERED, found.status.plugin, patch) for patch in found.patches]
     if nominated:
-        clear(core, served, queued, nominated, found.victims, found.why)
+        clear(core, served, [(queued, nominated)], found.victims, found.why)
 
 
 def nominate(core: Core, pod: PodInfo, node: str) -> None:
@@ -79,28 +79,23 @@ def nominate(core: Core, pod: PodInfo, node: str) -> None:
 
 
 def clear(
-    core: Core, served: ServedProfile, queued: QueuedPod, node: str, victims: tuple[PodInfo, ...], why: str
+    core: Core,
+    served: ServedProfile,
+    places: Sequence[tuple[QueuedPod, str]],
+    victims: tuple[PodInfo, ...],
+    why: str = "",
+    group: str = "",
 ) -> None:
-    """Make room on the node: lesser pods do not come to it any more, the victims go. `why`: as `PostFilterResult`."""
-    pod = queued.pod
-    queued.room = RoomMade(node, tuple([victim.key for victim in victims]), why)
-    core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(queued.room.victims), why)
-    _end_lesser_nominations(core, served, pod, node)
-    _evict(core, served.runtime.policy, pod, node, victims)
-
-
-def clear_for_group(
-    core: Core, served: ServedProfile, group: str, held: Sequence[Reservation], victims: tuple[PodInfo, ...]
-) -> None:
-    """As `clear`, anywhere, for members that were nominated together. `group`: their PodGroup's UID."""
-    first = held[0]
-    pod = first.queued.pod
-    first.queued.room = RoomMade(first.node, tuple([victim.key for victim in victims]), "")
-    core.timeline.record(pod.uid, core.now, "preempting", first.node, ", ".join(first.queued.room.victims), "")
-    members = {one.queued.uid for one in held}
-    for one in held:
-        _end_lesser_nominations(core, served, one.queued.pod, one.node, members)
-    _evict(core, served.runtime.policy, pod, first.node, victims, group)
+    """Make room for pods on the nodes that they are nominated to: lesser pods do not come there any more, the victims
+    go, on behalf of the first. `why`: as `PostFilterResult`. `group`: the UID of the PodGroup that they are of, where
+    it preempts as a whole."""
+    first, node = places[0]
+    first.room = RoomMade(node, tuple([victim.key for victim in victims]), why)
+    core.timeline.record(first.uid, core.now, "preempting", node, ", ".join(first.room.victims), why)
+    members = {queued.uid for queued, _ in places}
+    for queued, its_node in places:
+        _end_lesser_nominations(core, served, queued.pod, its_node, members)
+    _evict(core, served.runtime.policy, first.pod, node, victims, group)
 
 
 def is_running(core: Core, preemptor: str) -> bool:
@@ -169,14 +164,12 @@ def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
         core.try_again(asked.preemptor, "PreemptionFailed", eviction.not_before)
 
 
-def _end_lesser_nominations(
-    core: Core, served: ServedProfile, pod: PodInfo, node: str, but: Collection[str] = ()
-) -> None:
+def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str, but: Collection[str]) -> None:
     """Pods that were to come to the node, and that this one does not yield to, may not fit there any more. `but`: UIDs
     of those that do."""
     profile = served.runtime.profile
     for other in list(core.view.nominated_on(node).values()):
-        if other is not pod and other.uid not in but and not yields(profile, core.view, pod, other):
+        if other.uid not in but and not yields(profile, core.view, pod, other):
             nominate(core, other, "")
 
 

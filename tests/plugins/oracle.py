@@ -313,9 +313,9 @@ FILTERS = (
 )
 
 
-def refusals(cluster: Cluster, pod: Json) -> dict[str, Refusal | None]:
+def refusals(cluster: Any, pod: Json, filters: tuple[Callable[..., Refusal | None], ...]) -> dict[str, Refusal | None]:
     """node -> the first refusal."""
     return {
-        node["metadata"]["name"]: next((r for f in FILTERS if (r := f(cluster, pod, node)) is not None), None)
+        node["metadata"]["name"]: next((r for f in filters if (r := f(cluster, pod, node)) is not None), None)
         for node in cluster.nodes
     }

@@ -19,7 +19,7 @@ def test_verdicts_reasons_and_scores_are_those_of_the_oracle(seed: int, nodes: i
     cluster = oracle.Cluster(objects)
     for pod, answer in zip(objects["pending"], explain(objects, default_profile()), strict=True):
         assert "preFilter" not in answer
-        expected = oracle.refusals(cluster, pod)
+        expected = oracle.refusals(cluster, pod, oracle.FILTERS)
         for name, refusal in expected.items():
             ours = answer["rejected"].get(name)
             mine = ours and (ours["plugin"], ours["code"], tuple(sorted(ours["reasons"])))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
@@ -187,18 +186,10 @@ def _refused(reason: str) -> Status:
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimName:
-    """A claim that the pod names; `made` for the pod, from a template."""
-
-    name: str
-    made: bool
-
-
-def claim_names(pod: PodInfo) -> Sequence[ClaimName] | str:
-    """The pod's claims in order, each once; or why not all of them have a name. Entries whose claim was left out on
-    purpose (a null name in the status) are passed over."""
-    names: dict[str, ClaimName] = {}
+def claim_names(pod: PodInfo) -> dict[str, bool] | str:
+    """The pod's claims in order -> whether they are made for it, from a template; or why not all of them have a name.
+    Entries whose claim was left out on purpose (a null name in the status) are passed over."""
+    names: dict[str, bool] = {}
     for entry in pod.shape.spec.resource_claims:
         if entry.resource_claim_name is not None:
             found: str | None = entry.resource_claim_name
@@ -212,8 +203,8 @@ def claim_names(pod: PodInfo) -> Sequence[ClaimName] | str:
             quoted = json.dumps(entry.name)
             return f'pod "{pod.key}", spec.resourceClaim {quoted}: none of the supported fields are set'
         if found is not None:
-            names.setdefault(found, ClaimName(found, made))
-    return tuple(names.values())
+            names.setdefault(found, made)
+    return names
 
 
 def find_claims(pod: PodInfo, snapshot: Snapshot) -> Sequence[ResourceClaim] | str:
@@ -222,15 +213,15 @@ def find_claims(pod: PodInfo, snapshot: Snapshot) -> Sequence[ResourceClaim] | s
     if isinstance(names, str):
         return names
     claims: list[ResourceClaim] = []
-    for entry in names:
-        key = f"{pod.namespace}/{entry.name}"
+    for name, made in names.items():
+        key = f"{pod.namespace}/{name}"
         claim = snapshot.objects(ResourceClaim).get(key)
         if claim is None:
             return f'could not find ResourceClaim "{key}"'
         if claim.metadata.deletion_timestamp is not None:
-            return f'resourceclaim "{entry.name}" is being deleted'
+            return f'resourceclaim "{name}" is being deleted'
         owner = claim.metadata.controller
-        if entry.made and (owner is None or owner.uid != pod.uid):
+        if made and (owner is None or owner.uid != pod.uid):
             return f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
         claims.append(claim)
     return claims
@@ -248,7 +239,7 @@ def names_claim(pod: PodInfo, claim: object) -> bool:
     if not isinstance(claim, ResourceClaim) or claim.metadata.namespace != pod.namespace:
         return False
     names = claim_names(pod)
-    return not isinstance(names, str) and any(entry.name == claim.metadata.name for entry in names)
+    return not isinstance(names, str) and claim.metadata.name in names
 
 
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:

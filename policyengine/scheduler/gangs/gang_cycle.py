@@ -221,7 +221,7 @@ def _preempt(
     for held in draft.held:
         preempt.nominate(core, held.queued.pod, held.node)
     for held, victims, why in draft.victims:
-        preempt.clear(core, served, held.queued, held.node, victims, why)
+        preempt.clear(core, served, [(held.queued, held.node)], victims, why)
 
 
 def _preempt_whole(
@@ -246,7 +246,8 @@ def _preempt_whole(
         return True
     for held in room.held:
         preempt.nominate(core, held.queued.pod, held.node)
-    preempt.clear_for_group(core, served, own.metadata.uid, room.held, room.victims)
+    places = [(held.queued, held.node) for held in room.held]
+    preempt.clear(core, served, places, room.victims, group=own.metadata.uid)
     return True
 
 

@@ -318,18 +318,11 @@ def test_a_pod_that_is_not_bound_after_all_leaves_the_users_of_its_claim() -> No
     assert left.patch.patch == {"status": {"reservedFor": [{"$patch": "delete", "uid": "p"}]}}
 
 
-def test_a_claim_allocated_elsewhere_meanwhile_is_an_error_and_tried_again() -> None:
+@pytest.mark.parametrize("meanwhile", [allocated("g", users=("somebody",)), allocated("g", node="n1", users=("p",))])
+def test_a_claim_given_to_others_or_devices_of_another_node_meanwhile_is_an_error(meanwhile: Any) -> None:
     driver = scheduler()
     driver.see(using("c"))
-    actions = write_all(driver, driver.cycle(), allocated("g", users=("somebody",)))
-    assert binds(actions) == {}
-    assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
-
-
-def test_a_claim_that_was_given_devices_of_another_node_meanwhile_is_an_error() -> None:
-    driver = scheduler()
-    driver.see(using("c"))
-    actions = write_all(driver, driver.cycle(), allocated("g", node="n1", users=("p",)))
+    actions = write_all(driver, driver.cycle(), meanwhile)
     assert binds(actions) == {}
     assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
 

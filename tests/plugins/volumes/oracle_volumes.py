@@ -254,11 +254,3 @@ def volume_zone(storage: Storage, pod: Json, node: Json) -> Refusal | None:
 
 
 FILTERS = (volume_restrictions, node_volume_limits, volume_binding, volume_zone)
-
-
-def refusals(storage: Storage, pod: Json) -> dict[str, Refusal | None]:
-    """node -> the first refusal."""
-    return {
-        node["metadata"]["name"]: next((r for f in FILTERS if (r := f(storage, pod, node)) is not None), None)
-        for node in storage.nodes
-    }

@@ -24,7 +24,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.plugins.registry import build, in_tree_profile
-from tests.plugins import random_cluster
+from tests.plugins import oracle, random_cluster
 from tests.plugins.volumes import oracle_volumes, random_storage
 
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def test_verdicts_and_reasons_are_those_of_the_oracle(seed: int) -> None:
             diagnosis = evaluator.filter(view.pods[pod["metadata"]["uid"]], snapshot)
             whole = oracle_volumes.refused_as_a_whole(storage, pod)
             assert (None if diagnosis.pre_filter is None else told(diagnosis, 0)) == whole, (objects, pod)
-            expected = {} if whole else oracle_volumes.refusals(storage, pod)
+            expected = {} if whole else oracle.refusals(storage, pod, oracle_volumes.FILTERS)
             for name, refusal in expected.items():
                 assert told(diagnosis, snapshot.nodes.row_of[name]) == refusal, (number, pod, name)
             seen.update(["whole" if whole else ""] + [one[0] if one else "passed" for one in expected.values()])
