@@ -6,6 +6,7 @@ Runs against the embedded server, and against the real one where `$KUBEBUILDER_A
 import json
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield kubeconfig
 
 
+@pytest.fixture(scope="module", autouse=True)
+def serving(cluster: Path) -> Iterator[subprocess.Popen[str]]:
+    """A scheduler, the same for all tests; the last one ends it."""
+    with scheduler(cluster, f"--policy={POLICY}") as child:
+        yield child
+
+
 @pytest.fixture
 def kubectl(cluster: Path) -> Iterator[Kubectl]:
     """kubectl in a namespace of its own; its pods and the policies are gone at the end."""
@@ -56,107 +64,98 @@ def status_of(kubectl: Kubectl, name: str, state: str) -> dict[str, Any]:
     raise AssertionError(f"{name} never became {state}: {found}")
 
 
-def test_a_pod_is_scheduled_by_a_policy_and_described_as_kube_scheduler_would(cluster: Path, kubectl: Kubectl) -> None:
-    with scheduler(cluster, f"--policy={POLICY}"):
-        kubectl.apply(pod("small"), pod("huge", cpu="64"))
-        kubectl.until("pod/small", "jsonpath={.status.phase}=Running")
-        kubectl.until("pod/huge", "condition=PodScheduled=false")
-        namespace, node = kubectl.namespace, kubectl.node_of("small")
-        described = kubectl("describe", "pod", "small")
-        assert re.search(
-            rf"Normal +Scheduled .*policy-scheduler +Successfully assigned {namespace}/small to {node}", described
-        )
-        refused = kubectl("describe", "pod", "huge")
-        assert re.search(r"Warning +FailedScheduling .*policy-scheduler +0/2 nodes are available: 2 Insuff", refused)
-        condition = json.loads(kubectl("get", "pod", "huge", "-o", "json"))["status"]["conditions"][0]
-        assert (condition["reason"], condition["status"]) == ("Unschedulable", "False")
-        assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+def test_a_pod_is_scheduled_by_a_policy_and_described_as_kube_scheduler_would(kubectl: Kubectl) -> None:
+    kubectl.apply(pod("small"), pod("huge", cpu="64"))
+    kubectl.until("pod/small", "jsonpath={.status.phase}=Running")
+    kubectl.until("pod/huge", "condition=PodScheduled=false")
+    namespace, node = kubectl.namespace, kubectl.node_of("small")
+    described = kubectl("describe", "pod", "small")
+    assert re.search(
+        rf"Normal +Scheduled .*policy-scheduler +Successfully assigned {namespace}/small to {node}", described
+    )
+    refused = kubectl("describe", "pod", "huge")
+    assert re.search(r"Warning +FailedScheduling .*policy-scheduler +0/2 nodes are available: 2 Insuff", refused)
+    condition = json.loads(kubectl("get", "pod", "huge", "-o", "json"))["status"]["conditions"][0]
+    assert (condition["reason"], condition["status"]) == ("Unschedulable", "False")
+    assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
 
-def test_a_group_waits_until_enough_members_exist(cluster: Path, kubectl: Kubectl) -> None:
-    with scheduler(cluster, f"--policy={POLICY}"):
-        kubectl.apply(pod("one", podGroup="crew", minAvailable="2"))
-        kubectl.until("pod/one", "condition=PodScheduled=false")
-        assert "gang pod-group: 1 of 2 members exist" in kubectl("describe", "pod", "one")
-        kubectl.apply(pod("two", podGroup="crew", minAvailable="2"))
-        kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
-        kubectl.until("pod/two", "jsonpath={.status.phase}=Running")
+def test_a_group_waits_until_enough_members_exist(kubectl: Kubectl) -> None:
+    kubectl.apply(pod("one", podGroup="crew", minAvailable="2"))
+    kubectl.until("pod/one", "condition=PodScheduled=false")
+    assert "gang pod-group: 1 of 2 members exist" in kubectl("describe", "pod", "one")
+    kubectl.apply(pod("two", podGroup="crew", minAvailable="2"))
+    kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
+    kubectl.until("pod/two", "jsonpath={.status.phase}=Running")
 
 
-def test_an_uncordoned_node_takes_the_pod_that_waits(cluster: Path, kubectl: Kubectl) -> None:
+def test_an_uncordoned_node_takes_the_pod_that_waits(kubectl: Kubectl) -> None:
     kubectl("cordon", "node-1", "node-2")
     try:
-        with scheduler(cluster, f"--policy={POLICY}"):
-            kubectl.apply(pod("late"))
-            kubectl.until("pod/late", "condition=PodScheduled=false")
-            assert "0/2 nodes are available: 2 node(s) were unschedulable." in kubectl("describe", "pod", "late")
-            kubectl("uncordon", "node-2")
-            kubectl.until("pod/late", "jsonpath={.spec.nodeName}=node-2")
+        kubectl.apply(pod("late"))
+        kubectl.until("pod/late", "condition=PodScheduled=false")
+        assert "0/2 nodes are available: 2 node(s) were unschedulable." in kubectl("describe", "pod", "late")
+        kubectl("uncordon", "node-2")
+        kubectl.until("pod/late", "jsonpath={.spec.nodeName}=node-2")
     finally:
         kubectl("uncordon", "node-1", "node-2")
 
 
-def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(
-    cluster: Path, kubectl: Kubectl
+def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(kubectl: Kubectl) -> None:
+    kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-1")))
+    accepted = status_of(kubectl, "pin", "accepted")
+    assert re.fullmatch(r"[0-9a-f]{64}", accepted["hash"])
+    kubectl.apply(pod("a", scheduler_name="pinned"))
+    kubectl.until("pod/a", "jsonpath={.spec.nodeName}=node-1")
+
+    kubectl.apply(policy_map("pin", BROKEN))
+    rejected = status_of(kubectl, "pin", "rejected")
+    assert rejected["line"] == 3
+    assert "`nod`" in rejected["message"]
+    assert rejected["hash"] == accepted["hash"]
+    assert rejected["dataHash"] != accepted["dataHash"]
+    kubectl.apply(pod("b", scheduler_name="pinned"))
+    kubectl.until("pod/b", "jsonpath={.spec.nodeName}=node-1")
+
+    kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-2")))
+    assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
+    kubectl.apply(pod("c", scheduler_name="pinned"))
+    kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
+
+
+def test_of_two_policies_for_one_scheduler_the_older_serves(kubectl: Kubectl) -> None:
+    kubectl.apply(policy_map("aa", PIN.format(scheduler="rival", node="node-1")))
+    status_of(kubectl, "aa", "accepted")
+    kubectl.apply(policy_map("bb", PIN.format(scheduler="rival", node="node-2")))
+    rejected = status_of(kubectl, "bb", "rejected")
+    assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `policyengine-policies/aa`"
+    kubectl("delete", "-n", POLICIES, "configmap", "aa")
+    status_of(kubectl, "bb", "accepted")
+    kubectl.apply(pod("p", scheduler_name="rival"))
+    kubectl.until("pod/p", "jsonpath={.spec.nodeName}=node-2")
+
+
+def test_a_scheduler_goes_on_beside_a_node_without_allocatable_and_a_malformed_pod(kubectl: Kubectl) -> None:
+    kubectl.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
+    try:
+        malformed = kubectl("apply", "-f", "-", stdin=json.dumps(pod("odd", cpu="lots")), check=False)
+        assert "quantities must match" in malformed or "invalid" in malformed.lower()
+        kubectl.apply(pod("fine"))
+        kubectl.until("pod/fine", "jsonpath={.status.phase}=Running")
+        assert kubectl.node_of("fine") in ("node-1", "node-2")
+    finally:
+        kubectl("delete", "node", "bare")
+
+
+def test_sigterm_ends_cleanly_and_a_restart_goes_on(
+    cluster: Path, serving: subprocess.Popen[str], kubectl: Kubectl
 ) -> None:
-    with scheduler(cluster):
-        kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-1")))
-        accepted = status_of(kubectl, "pin", "accepted")
-        assert re.fullmatch(r"[0-9a-f]{64}", accepted["hash"])
-        kubectl.apply(pod("a", scheduler_name="pinned"))
-        kubectl.until("pod/a", "jsonpath={.spec.nodeName}=node-1")
-
-        kubectl.apply(policy_map("pin", BROKEN))
-        rejected = status_of(kubectl, "pin", "rejected")
-        assert rejected["line"] == 3
-        assert "`nod`" in rejected["message"]
-        assert rejected["hash"] == accepted["hash"]
-        assert rejected["dataHash"] != accepted["dataHash"]
-        kubectl.apply(pod("b", scheduler_name="pinned"))
-        kubectl.until("pod/b", "jsonpath={.spec.nodeName}=node-1")
-
-        kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-2")))
-        assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
-        kubectl.apply(pod("c", scheduler_name="pinned"))
-        kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
-
-
-def test_of_two_policies_for_one_scheduler_the_older_serves(cluster: Path, kubectl: Kubectl) -> None:
-    with scheduler(cluster):
-        kubectl.apply(policy_map("aa", PIN.format(scheduler="rival", node="node-1")))
-        status_of(kubectl, "aa", "accepted")
-        kubectl.apply(policy_map("bb", PIN.format(scheduler="rival", node="node-2")))
-        rejected = status_of(kubectl, "bb", "rejected")
-        assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `policyengine-policies/aa`"
-        kubectl("delete", "-n", POLICIES, "configmap", "aa")
-        status_of(kubectl, "bb", "accepted")
-        kubectl.apply(pod("p", scheduler_name="rival"))
-        kubectl.until("pod/p", "jsonpath={.spec.nodeName}=node-2")
-
-
-def test_sigterm_ends_cleanly_and_a_restart_goes_on(cluster: Path, kubectl: Kubectl) -> None:
-    with scheduler(cluster, f"--policy={POLICY}") as first:
-        kubectl.apply(pod("before"))
-        kubectl.until("pod/before", "jsonpath={.status.phase}=Running")
-        first.send_signal(signal.SIGTERM)
-        out, _ = first.communicate(timeout=30)
-        assert first.returncode == 0, out
-        assert "Traceback" not in out
+    kubectl.apply(pod("before"))
+    kubectl.until("pod/before", "jsonpath={.status.phase}=Running")
+    serving.send_signal(signal.SIGTERM)
+    out, _ = serving.communicate(timeout=30)
+    assert serving.returncode == 0, out
+    assert "Traceback" not in out
     kubectl.apply(pod("between"))
     with scheduler(cluster, f"--policy={POLICY}"):
         kubectl.until("pod/between", "jsonpath={.status.phase}=Running")
-
-
-def test_a_scheduler_goes_on_beside_a_node_without_allocatable_and_a_malformed_pod(
-    cluster: Path, kubectl: Kubectl
-) -> None:
-    kubectl.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
-    try:
-        with scheduler(cluster, f"--policy={POLICY}"):
-            malformed = kubectl("apply", "-f", "-", stdin=json.dumps(pod("odd", cpu="lots")), check=False)
-            assert "quantities must match" in malformed or "invalid" in malformed.lower()
-            kubectl.apply(pod("fine"))
-            kubectl.until("pod/fine", "jsonpath={.status.phase}=Running")
-            assert kubectl.node_of("fine") in ("node-1", "node-2")
-    finally:
-        kubectl("delete", "node", "bare")
