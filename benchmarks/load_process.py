@@ -22,8 +22,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.processes import say
-from benchmarks.scheduler_perf import WORKLOADS
-from benchmarks.workloads import Json, Workload
+from benchmarks.workloads import WORKLOADS, Json, Workload
 from policyengine.kube.config import process
 
 WARM_UP = 8

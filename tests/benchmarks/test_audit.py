@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.decisions import EPOCH, nodes_of
-from benchmarks.scheduler_perf import WORKLOADS
-from benchmarks.workloads import pod
+from benchmarks.workloads import WORKLOADS, pod
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile
