@@ -154,7 +154,8 @@ def _workloads(
     if not kept:
         first = len(training) - (len(training) // 3 or (len(training) > 1))
         training, kept = training[:first], training[first:]
-    if both := sorted({str(one) for one in training} & {str(one) for one in kept}):
+    trained = {Path(one.path).resolve() for one in training}
+    if both := [one for one in kept if Path(one.path).resolve() in trained]:
         raise click.UsageError(f"`{both[0]}` is trained on and held out; a gain there proves nothing")
     return training, kept
 

@@ -2,18 +2,19 @@
 
 Rules:
 1. A batch has `BATCH` candidates, however many play them, and what is asked for in it follows from the seed and from
-   what was told before: so the result is the same on one process, on many and on a Ray cluster.
-2. Each batch has a sampler of its own, seeded by the seed and the number of candidates before: a study that is
-   continued goes on as if it had never ended.
-3. With one objective a candidate that, after a look, is worse than the median of those before it, is not played on.
-4. What was finished is in the study file at once.
+   the batches before: so the result is the same on one process, on many and on a Ray cluster.
+2. Each batch is asked for whole, in a study of its own that knows the batches before, by a sampler of its own that is
+   seeded by the seed and the number of candidates before. So a study that is continued in the middle of a batch is
+   asked for the same ones again, and goes on as if it had never ended.
+3. With one objective a candidate that, after a look, is worse than the median of the batches before, is not played on.
+4. What was finished is in the study file at once, in whatever order.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +29,7 @@ from policyengine.tuning.subject import Values
 BATCH: Final = 8
 ENOUGH: Final = 16
 """Candidates that are played whole before any is stopped early."""
-_VALUES, _BROKEN, _STEPS = "values", "broken", "steps"
+_NUMBER, _VALUES, _BROKEN, _STEPS = "number", "values", "broken", "steps"
 
 
 class StudyUnusable(ValueError):
@@ -75,65 +76,81 @@ class Study:
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
         warnings.filterwarnings("ignore", module="optuna")
         asked = json.loads(json.dumps({**about, "objectives": list(map(str, objectives)), "seed": seed}))
-        self._study = self._opened(path)
-        known = self._study.user_attrs.get("about", asked)
+        self._kept = self._opened(path)
+        known = self._kept.user_attrs.get("about", asked)
         different = sorted(name for name in {**asked, **known} if asked.get(name) != known.get(name))
         if different:
             raise StudyUnusable(
                 f"`{path}` is a study of another {', another '.join(different)}: continue it as it began, "
                 "or write to another folder"
             )
-        self._study.set_user_attr("about", asked)
+        self._kept.set_user_attr("about", asked)
 
     def _opened(self, path: Path | None) -> Any:
-        directions = ["maximize" if one.sign > 0 else "minimize" for one in self._objectives]
         if path is None:
-            return self._optuna.create_study(directions=directions)
+            return self._optuna.create_study(directions=self._directions)
         journal = self._optuna.storages.journal
         try:
             storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(path)))
             return self._optuna.create_study(
-                storage=storage, study_name="tune", load_if_exists=True, directions=directions
+                storage=storage, study_name="tune", load_if_exists=True, directions=self._directions
             )
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise StudyUnusable(f"`{path}` is no study of `tune`, or of other objectives: {error}") from None
+
+    @property
+    def _directions(self) -> list[str]:
+        return ["maximize" if one.sign > 0 else "minimize" for one in self._objectives]
 
     @property
     def tried(self) -> list[Tried]:
         """All candidates that were finished, in the order asked."""
         return [
             Tried(
-                one.number,
+                number,
                 one.user_attrs[_VALUES],
                 tuple(one.values) if one.state.name == "COMPLETE" else (),
                 one.user_attrs[_BROKEN],
             )
-            for one in self._finished()
+            for number, one in self._finished().items()
         ]
 
-    def _finished(self) -> list[Any]:
-        return [one for one in self._study.get_trials(deepcopy=False) if one.state.name in ("COMPLETE", "PRUNED")]
+    def _finished(self) -> dict[int, Any]:
+        """By number, ascending."""
+        ended = [one for one in self._kept.get_trials(deepcopy=False) if one.state.name in ("COMPLETE", "PRUNED")]
+        return dict(sorted((one.user_attrs.get(_NUMBER, place), one) for place, one in enumerate(ended)))
 
     def search(
         self, trials: int, workers: Judges, workloads: Sequence[int], old: Sequence[Figures], told: Callable[[], None]
     ) -> None:
         """Go on until so many candidates are finished. Raises as `Workers.answers`."""
-        while (done := len(self._finished())) < trials:
-            asked = list(self._asked(min(BATCH, trials - done), done))
-            limits = self._limits(done)
-            tasks = [Task(values, workloads, old, limits) for _, values in asked]
-            for (trial, _), judged in zip(asked, workers.answers(tasks), strict=True):
-                self._tell(trial, judged)
-                told()
+        for first in range(0, trials, BATCH):
+            finished = self._finished()
+            missing = [number for number in range(first, min(first + BATCH, trials)) if number not in finished]
+            if missing:
+                before = [one for number, one in finished.items() if number < first]
+                batch = self._batch(first, before)
+                asked, limits = [batch[number - first] for number in missing], self._limits(before)
+                tasks = [Task(trial.user_attrs[_VALUES], workloads, old, limits) for trial in asked]
+                for place, judged in workers.as_finished(tasks):
+                    self._tell(asked[place], judged)
+                    told()
 
-    def _asked(self, count: int, done: int) -> Iterator[tuple[Any, Values]]:
-        self._study.sampler = self._sampler(self._seed * 1_000_003 + done)
+    def _batch(self, first: int, before: Sequence[Any]) -> list[Any]:
+        """The candidates after those before: trials of a study in memory."""
+        study = self._study(before, self._sampler(self._seed * 1_000_003 + first))
         distributions = {one.name: self._distribution(one) for one in self._dimensions}
-        for _ in range(count):
-            trial = self._study.ask(distributions)
+        batch = [study.ask(distributions) for _ in range(BATCH)]
+        for number, trial in enumerate(batch, first):
+            trial.set_user_attr(_NUMBER, number)
             values = {one.name: one.written(trial.params[one.name]) for one in self._dimensions}
             trial.set_user_attr(_VALUES, values)
-            yield trial, values
+        return batch
+
+    def _study(self, trials: Sequence[Any], sampler: Any = None) -> Any:
+        study = self._optuna.create_study(directions=self._directions, sampler=sampler)
+        study.add_trials(trials)
+        return study
 
     def _sampler(self, seed: int) -> Any:
         samplers = self._optuna.samplers
@@ -150,10 +167,10 @@ class Study:
         step = 1 if one.is_ratio else one.grain
         return distributions.IntDistribution(int(one.low), int(one.high), log=one.is_ratio, step=step)
 
-    def _limits(self, done: int) -> list[float]:
-        if len(self._objectives) > 1 or done < ENOUGH:
+    def _limits(self, before: Sequence[Any]) -> list[float]:
+        if len(self._objectives) > 1 or len(before) < ENOUGH:
             return []
-        steps = [one.user_attrs[_STEPS] for one in self._finished()]
+        steps = [one.user_attrs[_STEPS] for one in before]
         longest = max(map(len, steps), default=0)
         return [median(one[at] for one in steps if len(one) > at) for at in range(longest)]
 
@@ -164,9 +181,10 @@ class Study:
         if judged.stopped:
             for step, value in enumerate(judged.steps):
                 trial.report(value, step)
-            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+            ended = trial.study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
         else:
-            self._study.tell(trial, [fmean(one) for one in zip(*judged.values, strict=True)])
+            ended = trial.study.tell(trial, [fmean(one) for one in zip(*judged.values, strict=True)])
+        self._kept.add_trial(ended)
 
     def best(self) -> Tried | None:
         """Of one objective; the first of equals. None where no candidate keeps the constraints."""
@@ -187,13 +205,15 @@ class Study:
     def importance(self) -> dict[str, float]:
         """Of each dimension for the first objective: its part, of all of them 1 together (PED-ANOVA; Watanabe et al.,
         2023). Empty where nothing tells them apart."""
-        whole = [one for one in self._finished() if one.state.name == "COMPLETE"]
+        finished = list(self._finished().values())
+        whole = [one for one in finished if one.state.name == "COMPLETE"]
         if len(self._dimensions) < 2 or len({one.values[0] for one in whole}) < 2:
             return {one.name: 1.0 for one in self._dimensions} if len(self._dimensions) == 1 else {}
         evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
         target = None if len(self._objectives) == 1 else lambda trial: trial.values[0]
         try:
-            found = self._optuna.importance.get_param_importances(self._study, evaluator=evaluator, target=target)
+            study = self._study(finished)
+            found = self._optuna.importance.get_param_importances(study, evaluator=evaluator, target=target)
         except (ValueError, RuntimeError):  # too few that differ
             return {}
         return {name: round(part, 4) for name, part in found.items()}

@@ -1,12 +1,13 @@
-"""Where runs are played: in processes of this machine, or on a Ray cluster. The answers come in the order asked,
-and are the same wherever they were found."""
+"""Where runs are played: in processes of this machine, or on a Ray cluster. The answers are the same wherever they
+were found."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -32,6 +33,9 @@ class Workers(AbstractContextManager["Workers[Any, Any]"], Protocol[Task, Answer
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """Each task's answer, in order. Raises as the work does, `WorkersUnusable`."""
 
+    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
+        """Each task's place and answer, once it is finished. Raises as `answers`."""
+
 
 class Processes(Workers[Task, Answer]):
     """Processes of this machine. One alone is this one."""
@@ -46,14 +50,27 @@ class Processes(Workers[Task, Answer]):
 
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """As `Workers` has it."""
+        return (answer for _, answer in self._answers(tasks, iter))
+
+    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
+        """As `Workers` has it."""
+        return self._answers(tasks, as_completed)
+
+    def _answers(
+        self, tasks: Sequence[Task], order: Callable[[Iterable[Future[Any]]], Iterator[Future[Any]]]
+    ) -> Iterator[tuple[int, Answer]]:
         if self._pool is None:
             collect_seldom()
-            yield from map(self._work, tasks)
+            yield from enumerate(map(self._work, tasks))
             return
-        asked: list[Future[Any]] = [self._pool.submit(_answer, task) for task in tasks]
+        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the processes that begin now, until `_take_work`
         try:
-            for one in asked:
-                yield one.result()
+            asked: dict[Future[Any], int] = {self._pool.submit(_answer, task): at for at, task in enumerate(tasks)}
+        finally:
+            signal.signal(signal.SIGINT, heard)
+        try:
+            for one in order(asked):
+                yield asked[one], one.result()
         except BrokenProcessPool:
             raise WorkersUnusable("a process that played was killed; what it had finished is kept") from None
         finally:
@@ -70,6 +87,7 @@ _work: list[Callable[[Any], Any]] = []
 
 
 def _take_work(work: Callable[[Any], Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it without a word: whoever asked has one to say
     collect_seldom()
     _work[:] = [work]
     Thread(target=_end_with_parent, daemon=True).start()
@@ -112,10 +130,25 @@ class Ray(Workers[Task, Answer]):
 
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """As `Workers` has it."""
-        asked = [self._done.remote(self._work, task) for task in tasks]
+        return (answer for _, answer in self._answers(tasks, iter))
+
+    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
+        """As `Workers` has it."""
+        return self._answers(tasks, self._as_completed)
+
+    def _as_completed(self, asked: Iterable[Any]) -> Iterator[Any]:
+        waiting = list(asked)
+        while waiting:
+            ended, waiting = self._ray.wait(waiting)
+            yield from ended
+
+    def _answers(
+        self, tasks: Sequence[Task], order: Callable[[Iterable[Any]], Iterator[Any]]
+    ) -> Iterator[tuple[int, Answer]]:
+        asked = {self._done.remote(self._work, task): place for place, task in enumerate(tasks)}
         try:
-            for one in asked:
-                yield self._ray.get(one)
+            for one in order(asked):
+                yield asked[one], self._ray.get(one)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.WorkerCrashedError:

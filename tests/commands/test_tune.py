@@ -53,6 +53,11 @@ def test_of_recordings_the_last_third_is_held_out_unless_others_are_named(tmp_pa
     (tmp_path / "out" / "study.log").unlink()
     found = json.loads(tune(tmp_path, *named[:2], "-o", "json").out)
     assert found["notes"][0].startswith("nothing was held out")
+    (tmp_path / "out" / "study.log").unlink()
+    (tmp_path / "other").mkdir()
+    of_that_name = days[1].rename(tmp_path / "other" / "day-1")
+    found = json.loads(tune(tmp_path, *named[:2], "--held-out", of_that_name, "-o", "json").out)
+    assert [one["workload"] for one in found["heldOut"]] == ["day-1"]
 
 
 def test_a_test_of_the_policy_that_fails_with_what_was_found_is_told(tmp_path: Path) -> None:
@@ -90,6 +95,7 @@ def test_a_test_of_the_policy_that_fails_with_what_was_found_is_told(tmp_path: P
         (("--scenario", "torn.yaml", "--jobs", "2"), "torn.yaml"),
         (("--recording", "torn", "--jobs", "2"), "torn"),
         (("--recording", "day-1", "--held-out", "day-1"), "`day-1` is trained on and held out"),
+        (("--recording", "day-1", "--held-out", "link"), "`link` is trained on and held out"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_message(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
@@ -99,7 +105,7 @@ def test_what_cannot_be_used_is_told_in_one_message(tmp_path: Path, given: tuple
     (tmp_path / "torn.yaml").write_text(scenario(tmp_path).read_text()[:-20])
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "0.segment").write_bytes(b"no recording")
-    recording(tmp_path, 1)
+    (tmp_path / "link").symlink_to(recording(tmp_path, 1))
     files = {path.name for path in tmp_path.iterdir()} | {"none.yaml", "none"}
     placed = [str(tmp_path / one) if one in files else one for one in given]
     found = tune(tmp_path, *placed)

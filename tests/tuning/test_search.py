@@ -6,7 +6,7 @@ import pytest
 from policyengine.language.types import INT
 from policyengine.tuning.dimensions import Dimension
 from policyengine.tuning.judging import Judged, Judges, Task
-from policyengine.tuning.objective import objective
+from policyengine.tuning.objective import Objective, objective
 from policyengine.tuning.search import BATCH, ENOUGH, Study, StudyUnusable
 
 pytest.importorskip("optuna", reason="Optuna is not installed")
@@ -22,21 +22,22 @@ WAIT = (objective("p99(wait)"),)
 class Valley(Judges):
     """Answers (x - 30)², and more in mode `b`, without playing anything; a constraint breaks above 80."""
 
-    def __init__(self, dies_after: int | None = None) -> None:
+    def __init__(self, dies_after: int | None = None, objectives: int = 1) -> None:
         self.asked: list[Task] = []
-        self._dies_after = dies_after
+        self._dies_after, self._objectives = dies_after, objectives
 
-    def answers(self, tasks: Sequence[Task]) -> Iterator[Judged]:
-        for task in tasks:
+    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Judged]]:
+        """The last is finished first."""
+        for place, task in reversed(list(enumerate(tasks))):
             if self._dies_after is not None and len(self.asked) >= self._dies_after:
                 raise KeyboardInterrupt
             self.asked.append(task)
             x = int(task.values["x"])
             value = float((x - 30) ** 2 + (1000 if task.values.get("mode") == "b" else 0))
             if task.limits and value > task.limits[0]:
-                yield Judged([], [], 0, [value], stopped=True)
+                yield place, Judged([], [], 0, [value], stopped=True)
             else:
-                yield Judged([{}], [[value]], int(x > 80), [value] * 4)
+                yield place, Judged([{}], [[value, float(x)][: self._objectives]], int(x > 80), [value] * 4)
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -68,11 +69,17 @@ def test_the_same_seed_gives_the_same_candidates_and_another_one_others() -> Non
     assert searched(study(), 24) != searched(study(seed=1), 24)
 
 
-def test_a_study_that_is_continued_goes_on_as_if_it_had_never_ended(tmp_path: Path) -> None:
-    whole = searched(study(tmp_path / "whole"), 5 * BATCH)
-    for trials in (BATCH, 3 * BATCH, 5 * BATCH):
-        parts = searched(study(tmp_path / "parts"), trials)
-    assert parts == whole
+@pytest.mark.parametrize("objectives", [WAIT, (*WAIT, objective("evictions"))])
+def test_a_study_that_is_continued_goes_on_as_if_it_had_never_ended(
+    tmp_path: Path, objectives: Sequence[Objective]
+) -> None:
+    def found(name: str, *trials: int) -> tuple[object, ...]:
+        for many in trials:
+            one = Study(DIMENSIONS, objectives, 0, {}, tmp_path / name)
+            one.search(many, Valley(objectives=len(objectives)), [0], [{}], lambda: None)
+        return one.tried, one.front(), one.importance()
+
+    assert found("parts", BATCH, 2 * BATCH + 3, 2 * BATCH + 4, 5 * BATCH) == found("whole", 5 * BATCH)
 
 
 def test_what_was_finished_before_an_interrupt_is_kept(tmp_path: Path) -> None:
@@ -80,7 +87,7 @@ def test_what_was_finished_before_an_interrupt_is_kept(tmp_path: Path) -> None:
         searched(study(tmp_path / "study"), 40, Valley(dies_after=BATCH + 3))
     again = study(tmp_path / "study")
     assert len(again.tried) == BATCH + 3
-    assert len(searched(again, 40)) == 40
+    assert searched(again, 40) == searched(study(), 40)
 
 
 def test_a_candidate_worse_than_the_median_is_stopped_once_enough_were_played() -> None:
@@ -103,10 +110,10 @@ def test_what_breaks_a_constraint_is_not_the_best() -> None:
 
 def test_of_two_objectives_the_front_has_what_nobody_is_better_than() -> None:
     class Two(Valley):
-        def answers(self, tasks: Sequence[Task]) -> Iterator[Judged]:
-            for task in tasks:
+        def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Judged]]:
+            for place, task in enumerate(tasks):
                 x = int(task.values["x"])
-                yield Judged([{}], [[float(x), float(max(0, 50 - x))]], 0, [])
+                yield place, Judged([{}], [[float(x), float(max(0, 50 - x))]], 0, [])
 
     found = Study(DIMENSIONS[:1], (objective("waiting"), objective("evictions")), 0, {})
     found.search(40, Two(), [0], [{}], lambda: None)

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,32 @@ def test_processes_end_with_the_one_that_asked(tmp_path: Path) -> None:
     asks.kill()
     asks.wait()
     asked_until(bool, lambda: not any(_is_alive(int(one.read_text())) for one in files))
+
+
+def test_ctrl_c_ends_processes_at_work_without_a_traceback(tmp_path: Path) -> None:
+    code = (
+        "from tests.tuning.played import told_and_sleeps\n"
+        "from policyengine.tuning.workers import Processes\n"
+        "if __name__ == '__main__':\n"
+        "    try:\n"
+        "        with Processes(told_and_sleeps, 2) as workers:\n            next(workers.as_finished([%r, %r]))\n"
+        "    except KeyboardInterrupt:\n        print('stopped')\n"
+    )
+    files = [tmp_path / "one", tmp_path / "two"]
+    (tmp_path / "asks.py").write_text(code % tuple(map(str, files)))
+    asks = subprocess.Popen(
+        [sys.executable, str(tmp_path / "asks.py")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    asked_until(bool, lambda: all(one.exists() and one.read_text() for one in files))
+    os.killpg(asks.pid, signal.SIGINT)
+    assert asks.communicate() == ("stopped\n", "")
+    assert not any(_is_alive(int(one.read_text())) for one in files)
 
 
 def _is_alive(process: int) -> bool:
