@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections import Counter
 from math import inf
 from random import Random
 from typing import Any
@@ -34,6 +35,7 @@ from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.faults.objects import PODS
 from tests.faults.world import World, play, profiles_of
+from tests.fuzz.seeds import run
 
 Json = dict[str, Any]
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -247,9 +249,9 @@ def _said(message: str) -> str:
     return gang[0] if gang else cut(message)
 
 
-def tried(seed: int) -> tuple[list[str], Forecast, bool]:
-    """How the scheduler differed from the forecast in the world of a seed, the forecast, and whether all of it was
-    compared."""
+def tried(seed: int) -> tuple[list[str], Counter[str]]:
+    """How the scheduler differed from the forecast in the world of a seed, what was forecast, and whether not all of
+    it was compared."""
     random = Random(f"policies {seed}")
     scenes: list[Scene] = []
 
@@ -259,27 +261,16 @@ def tried(seed: int) -> tuple[list[str], Forecast, bool]:
 
     text = policy(random, "ours") + ("" if Random(f"explained {seed}").random() < 0.3 else policy(random, "theirs"))
     play(scene, seed=seed, policy=text, validates=False)
-    assert scenes[0].forecast is not None
-    return scenes[0].differences, scenes[0].forecast, scenes[0].certain_until == inf
+    found = scenes[0].forecast
+    assert found is not None
+    counts = Counter(one.what.value for one in found.pods)
+    counts.update({"worlds": 1, "victims": len(found.evicted), "compared in part": scenes[0].certain_until < inf})
+    return [f"world {seed}: {line}" for line in scenes[0].differences], counts
 
 
 def main(arguments: list[str]) -> int:
     """1 where something is otherwise."""
-    count, first = int(arguments[0]) if arguments else 100, int(arguments[1]) if len(arguments) > 1 else 0
-    wrong, fates = 0, dict.fromkeys(Fate, 0)
-    victims = in_part = 0
-    for seed in range(first, first + count):
-        differences, found, is_whole = tried(seed)
-        in_part += not is_whole
-        victims += len(found.evicted)
-        for one in found.pods:
-            fates[one.what] += 1
-        wrong += bool(differences)
-        for line in differences:
-            print(f"world {seed}: {line}", flush=True)
-    told = ", ".join(f"{number:,} {fate.value}" for fate, number in fates.items())
-    print(f"{count:,} worlds, {told}, {victims:,} victims; {in_part:,} compared in part; {wrong:,} differ")
-    return 1 if wrong else 0
+    return run(arguments, tried, "worlds", 100)
 
 
 if __name__ == "__main__":

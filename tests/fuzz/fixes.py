@@ -29,6 +29,7 @@ from policyengine.language.parsing.tokens import tokenise
 from policyengine.policy_compiler import compile_files
 from policyengine.scheduler.messages import NodeObserved, PodObserved
 from policyengine.trials.trial import Trial
+from tests.fuzz.seeds import run
 
 TEXTS = 10_000
 FORMS: dict[str, tuple[str, ...]] = {
@@ -219,41 +220,36 @@ def _docs(text: str) -> dict[str, str]:
     return {one.doc: type(one).__name__ for one in members if one.doc}
 
 
-def wrongs(seed: int, folder: Path) -> list[str]:
-    """What `--fix` does wrong to one text; and nothing where the text is none."""
+def tried(seed: int) -> tuple[list[str], dict[str, int]]:
+    """What `--fix` does wrong to the text of a seed; nothing where that has no meaning."""
     chance = random.Random(seed)
     good, text = Writer(chance).text(mistakes=chance.random() < 0.5)
     before = decisions(good)
     if before and isinstance(before[0], str):
-        return []  # a name twice, or values that have no operator
-    place = folder / "p.policy"
-    place.write_text(text, encoding="utf-8")
-    fixed = fix_all([str(place)])
-    after = place.read_text(encoding="utf-8")
+        return [], {"texts": 1}  # a name twice, or values that have no operator
+    with tempfile.TemporaryDirectory(prefix="policyengine-fuzz-") as folder:
+        place = Path(folder) / "p.policy"
+        place.write_text(text, encoding="utf-8")
+        fixed = fix_all([str(place)])
+        after = place.read_text(encoding="utf-8")
+        is_fixed_again = bool(fix_all([str(place)]))
     said = decisions(after)
     is_wrong = said and isinstance(said[0], str)
     found = ["decides otherwise"] if said != before and not (is_wrong and good != text) else []
-    found += ["is fixed again"] if fix_all([str(place)]) else []
+    found += ["is fixed again"] if is_fixed_again else []
     comments = [[one.text.rstrip() for one in tokenise(one, "").comments] for one in (text, after)]
     lost = [one for one in comments[0] if one not in comments[1] and not one.startswith(("///", "// lint:"))]
     found += [f"lost {one}" for one in lost]
     found += ["other comments"] if [one for one in comments[0] if one in comments[1]] != comments[1] else []
     docs = _docs(good)
     found += [f"{doc}: of {kind}" for doc, kind in _docs(after).items() if docs.get(doc) != kind]
-    return [f"seed {seed}: {line}\n{text}\n--- fixed {[one.code for one in fixed]}:\n{after}" for line in found]
+    told = f"{text}\n--- fixed {[one.code for one in fixed]}:\n{after}"
+    return [f"seed {seed}: {line}\n{told}" for line in found], {"texts": 1}
 
 
 def main(arguments: list[str]) -> int:
     """1 where a fix does wrong."""
-    count, first = int(arguments[0]) if arguments else TEXTS, int(arguments[1]) if len(arguments) > 1 else 0
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="policyengine-fuzz-") as folder:
-        for seed in range(first, first + count):
-            for line in wrongs(seed, Path(folder)):
-                wrong += 1
-                print(line, flush=True)
-    print(f"{count:,} texts, {wrong:,} wrong")
-    return 1 if wrong else 0
+    return run(arguments, tried, "texts", TEXTS)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from policyengine.scheduler.messages import (
 from policyengine.trials.trial import Driven, TrialTooLong, bare
 from tests.compiler.worlds import GROUPS, Manifest, drawn_namespace, drawn_node, drawn_pod
 from tests.fuzz.policies import PolicyWriter, Written
+from tests.fuzz.seeds import run
 from tests.fuzz.watched_trial import Watched
 
 HISTORIES = 5_000
@@ -106,11 +107,11 @@ def policy_of(seed: int) -> Written | None:
     return written if known and written and not (written.plain.gangs and "gang." in written.plain.source.text) else None
 
 
-def tried(seed: int, driven: Driven = bare) -> tuple[list[str], int]:
-    """What no interpreter understands in one history, and how many decisions there were. `driven`: see `Trial`."""
+def tried(seed: int, driven: Driven = bare) -> tuple[list[str], dict[str, int]]:
+    """What no interpreter understands in one history, and its decisions. `driven`: see `Trial`."""
     written = policy_of(seed)
     if written is None:
-        return [], 0
+        return [], {}
     chance = Random(seed)
     trial = Watched(written, GROUPS, driven)
     for item in GROUPS:
@@ -127,7 +128,7 @@ def tried(seed: int, driven: Driven = bare) -> tuple[list[str], int]:
         if trial.wrong:
             break
     found = [f"seed {seed}, {one}" for one in trial.wrong[:3]]
-    return found + [str(written)] * bool(found), trial.looked
+    return found + [str(written)] * bool(found), {"histories": int(trial.looked > 0), "decisions": trial.looked}
 
 
 def group_messages(item: Manifest) -> list[ObjectObserved]:
@@ -137,17 +138,7 @@ def group_messages(item: Manifest) -> list[ObjectObserved]:
 
 def main(arguments: list[str]) -> int:
     """1 where something is not understood."""
-    wanted, first = int(arguments[0]) if arguments else HISTORIES, int(arguments[1]) if len(arguments) > 1 else 0
-    decisions = different = done = 0
-    seed = first
-    while done < wanted:
-        lines, looked = tried(seed)
-        different += bool(lines)
-        decisions, done, seed = decisions + looked, done + (looked > 0), seed + 1
-        for line in lines:
-            print(line, flush=True)
-    print(f"{done:,} histories, {decisions:,} decisions, {different:,} histories with a difference")
-    return 1 if different else 0
+    return run(arguments, tried, "histories", HISTORIES)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from tests.compiler.naive_objects import Cluster
 from tests.compiler.naive_values import Nothing, NoValue, Some
 from tests.compiler.worlds import World
 from tests.fuzz.lint_policies import Writer, pods, worlds
+from tests.fuzz.seeds import run
 from tests.language.lint.findings import plugins
 
 POLICIES = 10_000
@@ -313,8 +314,8 @@ def outside_its_bounds(trial: Trial) -> Iterator[str]:
                 yield f"{value} is not within {low} and {high}: {part}"
 
 
-def contradictions(seed: int) -> tuple[list[str], int]:
-    """What is false of one generated policy, and how many findings were held against its clusters."""
+def tried(seed: int) -> tuple[list[str], dict[str, int]]:
+    """What is false of one generated policy, and the findings that were held against its clusters."""
     chance = random.Random(seed)
     text = Writer(chance).policy()
     source = Source("p.policy", text)
@@ -322,27 +323,17 @@ def contradictions(seed: int) -> tuple[list[str], int]:
     policies, wrong = check(file, source, plugins())
     assert not broken, (text, broken)
     if wrong:
-        return [], 0  # a constant without a value, a comparison of what has no order
+        return [], {"policies": 1}  # a constant without a value, a comparison of what has no order
     trial = Trial(policies[0], chance)
     found = [one for one in lint(source, file, policies, plugins(), Settings()) if one.code in CLAIMS]
     false = [f"{one.code} {one.message}: `{source.slice(one.span)}`" for one in found if not trial.holds(one)]
     false += [line for number, line in enumerate(outside_its_bounds(trial)) if number < 2]
-    return [f"seed {seed}: {line}\n{text}" for line in false], len(found)
+    return [f"seed {seed}: {line}\n{text}" for line in false], {"policies": 1, "findings": len(found)}
 
 
 def main(arguments: list[str]) -> int:
     """1 where a finding is false."""
-    count, first = int(arguments[0]) if arguments else POLICIES, int(arguments[1]) if len(arguments) > 1 else 0
-    total = 0
-    false: list[str] = []
-    for seed in range(first, first + count):
-        lines, found = contradictions(seed)
-        false += lines
-        total += found
-        for line in lines:
-            print(line, flush=True)
-    print(f"{count:,} policies, {total:,} findings, {len(false):,} false")
-    return 1 if false else 0
+    return run(arguments, tried, "policies", POLICIES)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from tests.faults.objects import PODS
 from tests.faults.recorded import FOLDER
 from tests.faults.world import World, play, profiles_of
 from tests.fuzz.explained import CLASSES, FILTERS, GANG, PREEMPT, QUOTAS
+from tests.fuzz.seeds import run
 from tests.kube.virtual_time import VirtualClock
 
 Json = dict[str, Any]
@@ -224,8 +225,8 @@ def certain_until(day: Day, run: Rerun, start: float, first: float, has_quotas: 
     return min(near, default=inf)
 
 
-def tried(seed: int) -> tuple[list[str], int, bool]:
-    """How the second world differs from the plan, how many pods were compared, and whether that was all of them."""
+def tried(seed: int) -> tuple[list[str], dict[str, int]]:
+    """How the second world differs from the plan, the pods compared, and whether that was not all of them."""
     random, day = Random(f"policies of day {seed}"), Day(seed)
     old, new = policy(random), policy(random)
     before, log = lived(day, old)
@@ -251,20 +252,13 @@ def tried(seed: int) -> tuple[list[str], int, bool]:
         rmtree(path, ignore_errors=True)
         recorded(log, path)
         differences.append(f"the first world is recorded in {path}, and the policy of the second one was\n{new}")
-    return differences, compared, until == inf
+    counts = {"days": 1, "pods compared": compared, "days in part": int(until < inf)}
+    return [f"day {seed}: {line}" for line in differences], counts
 
 
 def main(arguments: list[str]) -> int:
     """1 where something is otherwise."""
-    count, first = int(arguments[0]) if arguments else 500, int(arguments[1]) if len(arguments) > 1 else 0
-    wrong = pods = in_part = 0
-    for seed in range(first, first + count):
-        differences, compared, is_whole = tried(seed)
-        pods, in_part, wrong = pods + compared, in_part + (not is_whole), wrong + bool(differences)
-        for line in differences:
-            print(f"day {seed}: {line}", flush=True)
-    print(f"{count:,} days, {pods:,} pods compared, {in_part:,} days in part; {wrong:,} differ")
-    return 1 if wrong else 0
+    return run(arguments, tried, "days", 500)
 
 
 if __name__ == "__main__":

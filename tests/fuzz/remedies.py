@@ -25,6 +25,7 @@ from policyengine.diagnosis.suggest import suggest_played
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial
+from tests.fuzz.seeds import run
 
 Json = dict[str, Any]
 WORLDS = 1_000
@@ -376,13 +377,13 @@ def _seconds(created: str) -> float:
     return NOW - 3600 if match is None else NOW + (int(match[1]) - 8) * 3600 + int(match[2]) * 60
 
 
-def looked_at(seed: int, counts: Counter[str]) -> list[str]:
-    """What is wrong with the remedies of one world."""
+def tried(seed: int) -> tuple[list[str], Counter[str]]:
+    """What is wrong with the remedies of one world, and what there was of them."""
     world = world_of(Random(seed))
     before, evicted_before = outcome(world)
     profiles = [compile_policy(text) for text in world.policies]
     waits = [pod for pod, node in before.items() if not node][:PODS_OF_A_WORLD]
-    wrong = []
+    wrong, counts = [], Counter({"worlds": 1})
     for pod in waits:
         suggestions = suggest_played(world.objects(), profiles, NOW, pod)
         counts["pods"] += 1
@@ -398,17 +399,12 @@ def looked_at(seed: int, counts: Counter[str]) -> list[str]:
             lost = {key for key, node in before.items() if node and not found.get(key)} | (evicted - evicted_before)
             if lost - named:
                 wrong.append(f"{told}: costs {sorted(lost - named)} too, beside {sorted(named)}")
-    return wrong
+    return wrong, counts
 
 
 def main(arguments: list[str]) -> int:
     """1 where a remedy does not help."""
-    wanted, first = int(arguments[0]) if arguments else WORLDS, int(arguments[1]) if len(arguments) > 1 else 0
-    counts: Counter[str] = Counter()
-    wrong = [line for seed in range(first, first + wanted) for line in looked_at(seed, counts)]
-    print("\n".join(wrong))
-    print(f"{wanted:,} worlds: " + ", ".join(f"{count:,} {what}" for what, count in counts.most_common()))
-    return 1 if wrong else 0
+    return run(arguments, tried, "worlds", WORLDS)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from tests.compiler.naive_objects import Cluster, ThePod
 from tests.compiler.naive_policy import FAILED, NaivePolicy
 from tests.compiler.worlds import drawn_pod, drawn_world, view_of
 from tests.fuzz.policies import PolicyWriter, Written
+from tests.fuzz.seeds import run
 from tests.fuzz.transformed import transformed
 
 RULES = 100_000
@@ -203,28 +204,20 @@ def policy_of(seed: int) -> Written | None:
     return writer.written()
 
 
-def tried(seed: int) -> tuple[list[str], int]:
-    """What is different for one generated policy, and how many rules it has."""
+def tried(seed: int) -> tuple[list[str], dict[str, int]]:
+    """What is different for one generated policy, and its rules."""
     written = policy_of(seed)
     if written is None:
-        return [], 0
+        return [], {}
     found = list(Asked(written, Random(seed)).differences())
     found += transformed(written, Random(seed)) if seed % 4 == 0 else ()
-    return [f"seed {seed}: {one}" for one in found[:3]] + [str(written)] * bool(found), rules_in(written)
+    lines = [f"seed {seed}: {one}" for one in found[:3]] + [str(written)] * bool(found)
+    return lines, {"rules": rules_in(written), "policies": 1}
 
 
 def main(arguments: list[str]) -> int:
     """1 where something is different."""
-    wanted, seed = int(arguments[0]) if arguments else RULES, int(arguments[1]) if len(arguments) > 1 else 0
-    total, first, different = 0, seed, 0
-    while total < wanted:
-        lines, rules = tried(seed)
-        different += bool(lines)
-        for line in lines:
-            print(line, flush=True)
-        total, seed = total + rules, seed + 1
-    print(f"{total:,} rules of {seed - first:,} policies, {different:,} policies with a difference")
-    return 1 if different else 0
+    return run(arguments, tried, "rules", RULES)
 
 
 if __name__ == "__main__":
