@@ -22,7 +22,7 @@ from policyengine.language.checking.field_access import library_of, not_in_libra
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import EQUALITIES, overload_for
-from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
+from policyengine.language.checking.report import error_at, replacing, wrapped
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
@@ -120,7 +120,7 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
     known = chain(built_in, names.every_function(), ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
     message = f"no function is called `{name}`"
     if remedy:
-        fix = safely_replacing(node.function_span, "!") if name == "not" and len(args) == 1 else None
+        fix = replacing(node.function_span, "!", safe=True) if name == "not" and len(args) == 1 else None
         return context.failed(UNKNOWN_FUNCTION, message + remedy, node.function_span, fix)
     return context.report.unknown(UNKNOWN_FUNCTION, message, node.function_span, name, known, fix=None)
 

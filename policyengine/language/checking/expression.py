@@ -30,7 +30,7 @@ from policyengine.language.checking.literal_types import (
     signed_number,
 )
 from policyengine.language.checking.macros import check_macro, is_macro
-from policyengine.language.checking.report import error_at, replacing, safely_replacing, wrapped
+from policyengine.language.checking.report import error_at, replacing, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import ROOTS
@@ -230,7 +230,7 @@ def check_keys(context: Context, node: syntax.MapLiteral) -> ir.Expr | None:
         if text is not None and names and _is_unknown(context, names[0]):
             instead = f'"{text}"'
             message = f"a key with `/` or `-` stands in quotes: `{instead}`"
-            return context.failed(UNKNOWN_NAME, message, entry.key.span, safely_replacing(entry.key.span, instead))
+            return context.failed(UNKNOWN_NAME, message, entry.key.span, replacing(entry.key.span, instead, safe=True))
     return None
 
 

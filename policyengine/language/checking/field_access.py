@@ -26,7 +26,7 @@ from policyengine.language.checking.check_codes import (
 from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
-from policyengine.language.checking.report import error_at, replacing, safely_replacing
+from policyengine.language.checking.report import error_at, replacing
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
@@ -133,7 +133,7 @@ def _in_manifest(context: Context, node: syntax.Select, part: syntax.Select, typ
     message, span = f"`{content}` has no `{path}`", Span(part.field_span.start, node.field_span.end)
     field = foreign_words.in_manifest(content, path)
     if field is not None:
-        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", span, safely_replacing(span, field))
+        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", span, replacing(span, field, safe=True))
     hint = foreign_words.written(content, node.field)
     hint = hint or f"; the fields of a manifest stand right behind it, and there are {_listed(info.fields)}"
     return context.failed(UNKNOWN_FIELD, message + hint, span)
@@ -198,7 +198,7 @@ def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
         return context.failed(UNKNOWN_FIELD, f"{message}; write `{read}`", node.field_span, fix)
     field = next(filter(None, (foreign_words.in_manifest(type_, f"{part}.{node.field}") for part in _PARTS)), None)
     if field is not None:
-        fix = safely_replacing(node.field_span, field)
+        fix = replacing(node.field_span, field, safe=True)
         return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", node.field_span, fix)
     if remedy:
         return context.failed(UNKNOWN_FIELD, message + remedy, node.field_span)

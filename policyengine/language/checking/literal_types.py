@@ -12,7 +12,7 @@ from typing import TypeGuard
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
 from policyengine.language.checking.foreign_words import key_text
-from policyengine.language.checking.report import Report, replacing, safely_replacing
+from policyengine.language.checking.report import Report, replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.syntax import Span
 from policyengine.language.types import (
@@ -208,7 +208,7 @@ def _no_count(report: Report, expr: syntax.QuantityLiteral) -> ir.Expr:
         text = f"{written} is an amount of memory, and an int has no suffix: compare an amount, or write a whole number"
         return report.error(WRONG_LITERAL, text, expr.span)
     text = f"{written} is an amount, and an int has no suffix: write `{_signed(whole, False)}`"
-    return report.error(WRONG_LITERAL, text, expr.span, safely_replacing(expr.span, str(_signed(whole, False))))
+    return report.error(WRONG_LITERAL, text, expr.span, replacing(expr.span, str(_signed(whole, False)), safe=True))
 
 
 def _qos(report: Report, value: str, span: Span) -> ir.Expr:
@@ -262,7 +262,7 @@ class NotPlainError(Exception):
             report.error(code, message, self.expr.span)
         else:
             instead = f'"{text}"'
-            fix = safely_replacing(self.expr.span, instead)
+            fix = replacing(self.expr.span, instead, safe=True)
             report.error(code, f"text stands in quotes: `{instead}`", self.expr.span, fix)
 
 

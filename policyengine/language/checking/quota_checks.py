@@ -25,11 +25,11 @@ from policyengine.language.checking.policy_scope import (
 )
 from policyengine.language.checking.report import replacing
 from policyengine.language.evaluator import evaluated
+from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import is_error, known_amount
-from policyengine.language.types import BOOL, CPU, INT, MEMORY, STORAGE, STRING, Type, optional_of
+from policyengine.language.types import BOOL, INT, MEMORY, STRING, Type, optional_of
 from policyengine.language.values import EvaluationError, display, with_article
 
-_DIMENSIONS = {"cpu": CPU, "memory": MEMORY, "storage": STORAGE}
 _WAITING = frozenset({"queuedAt", "attempts"})
 """What a pod has only while it waits."""
 _HUGE_PAGES = "hugepages-"
@@ -134,7 +134,7 @@ def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | Non
     except NotPlainError as error:
         error.reported(context.report, WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`")
         return None
-    if name in _DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
+    if name in DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
         return name
     message, span = f"no resource is called `{name}`", entry.key.span
     meant = "storage" if name == "ephemeral-storage" else foreign_words.vendors(name)
@@ -142,9 +142,9 @@ def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | Non
         context.failed(WRONG_WORD, f"{message}; did you mean `{meant}`?", span, replacing(span, meant))
     else:
         known = '; there are `cpu`, `memory`, `storage`, and `"vendor/x"`'
-        context.report.unknown(WRONG_WORD, message, span, name, _DIMENSIONS, otherwise=known)
+        context.report.unknown(WRONG_WORD, message, span, name, DIMENSIONS, otherwise=known)
     return None
 
 
 def _type_of(resource: str) -> Type:
-    return MEMORY if resource.startswith(_HUGE_PAGES) else _DIMENSIONS.get(resource, INT)
+    return MEMORY if resource.startswith(_HUGE_PAGES) else DIMENSIONS.get(resource, INT)

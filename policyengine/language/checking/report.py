@@ -77,14 +77,9 @@ def error_at(span: Span) -> ir.Const:
     return ir.Const(type=ERROR, span=span, value=None)
 
 
-def replacing(span: Span, text: str) -> Fix:
-    """A fix that writes something else in a place."""
-    return Fix(f"write `{text}`", (Edit(span, text),))
-
-
-def safely_replacing(span: Span, text: str) -> Fix:
-    """The same where it cannot but be meant: `lint --fix` applies it."""
-    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+def replacing(span: Span, text: str, safe: bool = False) -> Fix:
+    """A fix that writes something else in a place; `safe` where it cannot but be meant: `lint --fix` applies it."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe)
 
 
 def wrapped(span: Span, before: str, after: str) -> Fix:
