@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,6 +15,8 @@ import click
 from policyengine.commands.options import UnusableInput, cannot_write
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_TAKEN = {*sys.stdlib_module_names, *keyword.kwlist, "numpy", "policyengine", "pytest"}
+"""What no package of its own can be imported as."""
 _SUFFIX = ".start"
 _FILTER, _BIND = "filter", "bind"
 _KEEPS_OFF = "pods keep off nodes that run many already (`most`), and go where the fewest run"
@@ -82,6 +86,10 @@ def plugin(name: str, point: str, into: Path) -> None:
 
     if plugin_name(name) in IN_TREE:
         raise UnusableInput(f"`{plugin_name(name)}` is the name of a plugin in tree; choose another")
+    if (module := module_name(name)) in _TAKEN:
+        raise UnusableInput(
+            f"no module of a package can be called `{module}`, as Python has one or a word of that name"
+        )
     folder = into / name
     if folder.exists():
         raise UnusableInput(f"`{folder}` exists already")

@@ -106,6 +106,9 @@ def test_a_new_plugin_is_written_as_ruff_would_have_it(point: str, tmp_path: Pat
         (["policy", "../up"], "no name"),
         (["policy", "a" * 64], "no name"),
         (["plugin", "node-name"], "in tree"),
+        (["plugin", "class"], "no module of a package can be called `class`"),
+        (["plugin", "json"], "no module of a package can be called `json`"),
+        (["plugin", "numpy"], "no module of a package can be called `numpy`"),
     ],
 )
 def test_what_cannot_be_made_is_told_and_nothing_is_made(arguments: list[str], told: str, tmp_path: Path) -> None:
