@@ -44,6 +44,8 @@ CPU = ("250m", "500m", "500m", "1")
 NODE_EVERY, NODE_GONE = 20.0, 10.0
 """A node goes every so many seconds, and a new one comes so long after."""
 TAINT_EVERY, TAINTED = 15.0, 30.0
+SEED = 0
+"""Of the agenda, the same for each scheduler."""
 HEARTBEAT = 10.0
 """Seconds between two status updates of a node, which change its conditions' time alone."""
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -52,7 +54,6 @@ POLICY = 'policy "churn" {\n  scheduler "default-scheduler"\n}\n'
 SAMPLE_EVERY = 60.0
 AT_ONCE = 64
 """Requests under way: a server that is slower than the agenda is played to more slowly, and not buried."""
-_ANYWHERE = ("127.0.0.1", 0)
 
 Step = Callable[[Caller], Coroutine[Any, Any, None]]
 
@@ -184,15 +185,13 @@ def theirs(command: str, port: int) -> list[str]:
     return [*shlex.split(command.replace("--secure-port=0", "")), *flags.split()]
 
 
-async def churn(nodes: int, pods: int, beside: str | None, tell: Callable[[str], None], seed: int = 0) -> list[Churned]:
+async def churn(nodes: int, pods: int, beside: str | None, tell: Callable[[str], None]) -> list[Churned]:
     """Play it to ours and, where there is one, to the program beside it. Raises `ChildFailed`, `ServerError`."""
     names = ["policyengine", *(["kube-scheduler"] if beside else [])]
-    return [await _played(name, nodes, pods, beside, tell, seed) for name in names]
+    return [await _played(name, nodes, pods, beside, tell) for name in names]
 
 
-async def _played(
-    name: str, nodes: int, pods: int, beside: str | None, tell: Callable[[str], None], seed: int
-) -> Churned:
+async def _played(name: str, nodes: int, pods: int, beside: str | None, tell: Callable[[str], None]) -> Churned:
     with tempfile.TemporaryDirectory(prefix="policyengine-") as place:
         folder, port = Path(place), unused_port()
         async with world("envtest") as running:
@@ -204,7 +203,7 @@ async def _played(
                 _filled(running, nodes) as transport,
                 program(command, folder, environment=environment) as child,
             ):
-                return await _play(name, child, transport, f"{scheme}://127.0.0.1:{port}", nodes, pods, tell, seed)
+                return await _play(name, child, transport, f"{scheme}://127.0.0.1:{port}", nodes, pods, tell)
 
 
 @asynccontextmanager
@@ -233,10 +232,9 @@ async def _play(
     nodes: int,
     pods: int,
     tell: Callable[[str], None],
-    seed: int,
 ) -> Churned:
     caller = Caller(transport, SystemClock(), "churn")
-    steps = Agenda(Random(seed), nodes, pods).plan()
+    steps = Agenda(Random(SEED), nodes, pods).plan()
     began, sampled, resident = time.monotonic(), 0.0, list[float]()
     doing = set[asyncio.Task[None]]()
     while steps:

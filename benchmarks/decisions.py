@@ -36,6 +36,8 @@ from policyengine.seldom_collected import collect_seldom
 
 EPOCH = 1_767_225_600.0
 """The virtual time at which a benchmark starts: 2026-01-01T00:00:00Z."""
+NODE_UPDATES = 2_000
+"""At most."""
 CHECKS = 20
 """Decisions of a run that are made again by a fresh evaluator."""
 
@@ -143,8 +145,8 @@ def _check(state: SchedulerState, binds: Sequence[Bind], bound: int, every: int)
     return len(chosen)
 
 
-def _node_updates(workload: Workload, most: int = 2_000) -> Iterator[Message]:
-    for i, node in zip(range(most), nodes_of(workload), strict=False):
+def _node_updates(workload: Workload) -> Iterator[Message]:
+    for i, node in zip(range(NODE_UPDATES), nodes_of(workload), strict=False):
         metadata = msgspec.structs.replace(node.metadata, resource_version=str(10_000_000 + i))
         labels = {**(metadata.labels or {}), "touched": str(i % 3)}
         yield NodeObserved(msgspec.structs.replace(node, metadata=msgspec.structs.replace(metadata, labels=labels)))

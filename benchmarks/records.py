@@ -1,8 +1,8 @@
 """Results as JSON: kept in a file, one a measurement.
 
 A file is `{"records": [...]}`; each record says what was measured, when, by which command, on which machine, and its
-figures. Saving again replaces the record of the same measurement. Absolute times of two machines do not compare, so
-only ratios taken within one run do; of every ratio more is worse.
+figures. Saving again replaces the record of the same measurement. Times of two machines do not compare: ratios are of
+one run, and of every ratio more is worse.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ TITLES: Final = {
     "devices": ("Devices", "CPU of the core in one process; ResourceClaims for one device, a selector each."),
     "server": ("The embedded API server", "On a core of its own."),
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),
+    "churn": ("Churn", "On a real API server, each scheduler on one of its own; the same agenda for all."),
     "pages": ("Pages to look at", "Server, core and who asks in one process; pages by the clock, viewers by CPU."),
 }
 """Of what is told as one number a row."""

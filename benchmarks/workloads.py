@@ -117,12 +117,12 @@ def required(i: int, kind: str, color: str, key: str) -> Json:
     return pod(i, labels=labels, affinity={kind: terms})
 
 
-def own_shape(i: int, item: Json, colors: int = 500) -> Json:
-    """The pod with requests of its own and one of many colours, which its selectors mean: as pods of `colors`
+def own_shape(i: int, item: Json) -> Json:
+    """The pod with requests of its own and one of many colours, which its selectors mean: as pods of 500
     Deployments, no two alike."""
     text = json.dumps(item)
     for color in ("blue", "green"):
-        text = text.replace(f'"{color}"', f'"{color}-{i % colors}"')
+        text = text.replace(f'"{color}"', f'"{color}-{i % 500}"')
     shaped: Json = json.loads(text)
     shaped["spec"]["containers"] = mixed(i)["spec"]["containers"]
     return shaped

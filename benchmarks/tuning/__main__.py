@@ -77,7 +77,7 @@ def main(folder: Path, seeds: int, trials: int, jobs: int, address: str | None, 
         bounds = [most_gpus(cluster.nodes, cluster.arrivals(*run)) / cluster.gpus for run in runs]
     was, is_now = ([one[0] for one in side] for side in zip(*((h.was, h.is_now) for h in found.held_out), strict=True))
     told = _told(found, cluster.gpus, runs, dict(zip(COLUMNS, (packed, was, is_now, bounds), strict=True)))
-    click.echo(json.dumps(told, indent=2) if output == "json" else _text(told))
+    click.echo(json.dumps(told, indent=2) if output == "json" else text(told))
 
 
 def _workers(job: Job, jobs: int, address: str | None) -> Judges:
@@ -134,7 +134,8 @@ def _told(found: Found, gpus: int, runs: Sequence[tuple[str, int]], columns: dic
     }
 
 
-def _text(told: Json) -> str:
+def text(told: Json) -> str:
+    """What is told, for a terminal."""
     values = ", ".join(f"{name} {value}" for name, value in told["values"].items())
     trained = told["trained"]
     lines = [

@@ -155,7 +155,6 @@ class Mutation:
 def mutate(
     tested: Sequence[TestedPolicy],
     most: int = MOST_MUTANTS,
-    steps: int = STEPS,
     told: Callable[[float], None] = lambda share: None,
 ) -> Mutation:
     """Run the tests of one policy against mutants of it, each until one fails. `tested`: the policy with its in-file
@@ -170,13 +169,13 @@ def mutate(
         if isinstance(changed.compiled({}, None), Diagnostic):
             continue  # a plugin refuses the arguments that are left, so there is nothing to notice
         tried += 1
-        if all(_passes(replaced(one, policy=changed.policy), steps) for one in tested):
+        if all(_passes(replaced(one, policy=changed.policy)) for one in tested):
             survivors.append(mutant)
     return Mutation(tried, len(found), tuple(survivors))
 
 
-def _passes(tested: TestedPolicy, steps: int) -> bool:
-    return all(outcome.passed for outcome in run_tests(tested, steps=steps))
+def _passes(tested: TestedPolicy) -> bool:
+    return all(outcome.passed for outcome in run_tests(tested))
 
 
 # --- one test --------------------------------------------------------------------------------------------

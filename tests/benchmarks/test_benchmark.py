@@ -17,13 +17,14 @@ from benchmarks.devices import devices
 from benchmarks.end_to_end import Contestant, run_embedded
 from benchmarks.figures import Figure, Samples, Spread, percentile, rate
 from benchmarks.language import LINES, language, policy_text
+from benchmarks.measure import PARTS
 from benchmarks.peers import peer_of
 from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
 from benchmarks.recording import recording
 from benchmarks.reload import reloads
-from benchmarks.report import sections
+from benchmarks.report import TITLES, sections
 from benchmarks.server import server
 from benchmarks.workloads import WORKLOADS
 from policyengine.language.diagnostics import Source
@@ -198,6 +199,10 @@ def test_devices_are_measured_on_a_small_cluster() -> None:
 async def test_the_server_is_measured_in_full() -> None:
     section = shown("server", await server(nodes=20, pods=30, bindings=200, runs=1))
     assert "| bindings, one watch attached" in section and "| events to 10 watchers" in section
+
+
+def test_every_part_that_is_told_as_rows_has_a_section() -> None:
+    assert set(PARTS) == set(TITLES)
 
 
 # End to end, in processes
