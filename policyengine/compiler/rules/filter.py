@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.logic_kernels import chosen
-from policyengine.compiler.lower.scope import Hoists, Scope
+from policyengine.compiler.lower.scope import Hoists, Path, Scope
 from policyengine.compiler.rules.node_rule import (
     Decisions,
     DomainRows,
@@ -34,7 +34,7 @@ from policyengine.compiler.rules.node_rule import (
     domain_rows,
     reads_of,
 )
-from policyengine.compiler.rules.requeue_events import events_of, reads_own_group
+from policyengine.compiler.rules.requeue_events import events_of, is_evictable, paths_read, reads_own_group
 from policyengine.compiler.rules.texts import Text, erred, unmet
 from policyengine.compiler.rules.trends import Trends
 from policyengine.framework.events import ClusterEventWithHint
@@ -43,6 +43,8 @@ from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
 
 E = TypeVar("E")
+_SUMS: Final = ("used", "free", "podCount")
+"""Fields of a node that are sums over its pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,9 @@ class RuleFilter(NodeRule):
         read = (*(() if rule.when is None else (rule.when,)), *_conditions(rule.requires))
         self._events = events_of(read, scope, bool(asked), True, Trends(scope).gets_truer(rule))
         self._reads_own_group = reads_own_group(read, scope)
+        said = paths_read(_expressions(rule.requires), scope)
+        self.reads_only_sums = self.situation is None and all(map(_is_kept_by_sums, said))
+        """Of the pods on a node, in texts too (`SumsReader`)."""
 
     def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
         return NodeRequire(
@@ -209,6 +214,11 @@ def _refused(columns: Sequence[Column], rows: int) -> NDArray[np.int16]:
         if column.faults is not None:
             np.putmask(refused, np.broadcast_to(column.faults != 0, (rows,)), np.int16(2 * place + 2))
     return refused
+
+
+def _is_kept_by_sums(path: Path) -> bool:
+    """Whether the sums over the pods on a node tell what is read."""
+    return (path[0] == "node" and path[1] in _SUMS) or not is_evictable(frozenset((path,)))
 
 
 def _words(require: ir.Require, scope: Scope, hoists: Hoists) -> tuple[Text | None, str, Code]:

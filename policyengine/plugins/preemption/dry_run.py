@@ -1,9 +1,9 @@
 """Tries one preemption attempt on every node where it may help: DryRunPreemption.
 
 `victim_arithmetic` tries all rows at once where it can. The other rows are tried one by one: nodes to which other pods
-are nominated or on which gangs run; pods with affinity, ports or volumes; rules that read pods; and every row if quotas
-or a `preempt` apply. They are tried in ring order from the pod until enough candidates are known, one of them without a
-broken budget.
+are nominated or on which gangs run; pods with affinity, ports or volumes; rules that read more of pods than their sums;
+and every row if quotas or a `preempt` apply. They are tried in ring order from the pod until enough candidates are
+known, one of them without a broken budget.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class DryRun:
         snapshot = self._view.snapshot()
         alone = np.isin(rows, [*self._contested(), *self._stuck(placed), *self._preemptible.rows_of_gangs()])
         known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))
-        eviction = Eviction(known, snapshot, placed, rows[~alone], self._below)
+        eviction = Eviction(self._pod, known, snapshot, placed, rows[~alone], self._below)
         for reason, count in eviction.refusals():
             self._counts[reason] += count
         if are_all and self._preemptible.by_priority_alone:

@@ -8,18 +8,19 @@ pod that does not fit with all lesser pods gone does not fit with some of them g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.column import PluginColumn
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
-from policyengine.framework.status import Code, Rows
+from policyengine.framework.status import Code, Rows, State
 from policyengine.plugins.preemption.candidate_node import PRIORITY_SHIFT, Candidate, Ints, Ranks
 from policyengine.plugins.preemption.placed_pods import PlacedPods
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, in_eviction_order
@@ -73,13 +74,25 @@ class Eviction:
     """The rows of one attempt without the pods below a priority, and the verdicts of the known filters on them."""
 
     def __init__(
-        self, filters: list[KnownFilter], snapshot: Snapshot, placed: PlacedPods, rows: Rows, priority: int
+        self,
+        pod: PodInfo,
+        filters: list[KnownFilter],
+        snapshot: Snapshot,
+        placed: PlacedPods,
+        rows: Rows,
+        priority: int,
     ) -> None:
         """`rows`: each has at least one pod below the priority."""
         self._filters = filters
         self._placed = placed
         self._table = snapshot.nodes.with_own_sums()
         self._snapshot = snapshot.with_table(self._table)
+        # States of their own: those of the columns write the texts of the cluster as it is.
+        self._states: Mapping[str, State] = {
+            known.plugin.name: known.plugin.pre_filter(pod, self._snapshot)[1]
+            for known in filters
+            if known.follows_sums
+        }
         below: Bools = placed.priority[rows] < priority
         amounts = placed.amounts(placed.shape[rows])
         relief = {name: -(amount * below).sum(axis=1) for name, amount in amounts.items()}
@@ -136,7 +149,7 @@ class Eviction:
         passing = np.ones(len(rows), dtype=np.bool_)
         for known in filters:
             if known.follows_sums:
-                passing &= known.plugin.filter(known.column.state, self._snapshot, rows).refused == 0
+                passing &= known.plugin.filter(self._states[known.plugin.name], self._snapshot, rows).refused == 0
             elif not known.column.unanimous:
                 passing &= known.column.values[rows] == 0
         return passing
@@ -148,7 +161,7 @@ class Eviction:
         if not known.follows_sums:
             refused[self.failed] = column.values[self.failed]
             return Verdict(column.plugin, refused, column.refusals)
-        verdicts = known.plugin.filter(column.state, self._snapshot, self.failed)
+        verdicts = known.plugin.filter(self._states[known.plugin.name], self._snapshot, self.failed)
         refused[self.failed] = verdicts.refused
         return Verdict(column.plugin, refused, verdicts.refusals)
 

@@ -14,6 +14,7 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
 from policyengine.plugins.preemption import dry_run
 from policyengine.plugins.preemption.candidate_node import Candidate, ranks_of
@@ -102,8 +103,24 @@ def _view(nodes: Any, protected: Any, coming: Any) -> ClusterView:
     return view
 
 
-def _dry_run(view: ClusterView, uid: str) -> tuple[list[Candidate], Candidate | None, str]:
-    evaluator = Evaluator(default_profile())
+SUMS = compile_policy(
+    """
+policy "sums" {
+  scheduler "default-scheduler"
+  base kubernetes
+  filter "company" when pod.priority < 4 {
+    require node.podCount < 4 else "four are company"
+    require node.used.cpu + pod.requests.cpu <= node.allocatable.cpu * 0.9 else "its cores are busy"
+    require node.used[?"example.com/gpu"].orValue(0) < 2 else "its accelerators are busy"
+  }
+}
+"""
+)
+"""Its rule reads of pods no more than sums."""
+
+
+def _dry_run(view: ClusterView, uid: str, profile: Profile) -> tuple[list[Candidate], Candidate | None, str]:
+    evaluator = Evaluator(profile)
     pod = view.pods[uid]
     diagnosis = evaluator.filter(pod, view.snapshot())
     plugin = DefaultPreemption()
@@ -114,15 +131,15 @@ def _dry_run(view: ClusterView, uid: str) -> tuple[list[Candidate], Candidate | 
 
 
 @settings(max_examples=150, deadline=None)
-@given(cluster, budgets, incoming, nominees)
-def test_all_at_once_is_one_by_one(nodes: Any, protected: Any, told: Any, coming: Any) -> None:
+@given(cluster, budgets, incoming, nominees, st.sampled_from([default_profile(), SUMS]))
+def test_all_at_once_is_one_by_one(nodes: Any, protected: Any, told: Any, coming: Any, profile: Profile) -> None:
     view = _view(nodes, protected, coming)
     view.add_or_update_pod(_standing("new", told).build())
     before = dump_view(view)
-    at_once = _dry_run(view, "new")
+    at_once = _dry_run(view, "new", profile)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dry_run, "known_filters", lambda asked: (known_filters(asked)[0][:0], False))
-        one_by_one = _dry_run(view, "new")
+        one_by_one = _dry_run(view, "new", profile)
     assert at_once == one_by_one
     validate_view(view)
     assert dump_view(view) == before
@@ -196,7 +213,7 @@ def test_equals_are_told_apart_by_the_ring_alone() -> None:
         view.add_or_update_pod(make_pod(f"on-{name}").req(cpu="1").node(name).build())
     for uid in ("x", "y", "z"):
         view.add_or_update_pod(make_pod(uid).req(cpu="1").priority(1).build())
-        _, chosen, _ = _dry_run(view, uid)
+        _, chosen, _ = _dry_run(view, uid, default_profile())
         distances = view.nodes.name_hash - np.uint64(stable_hash(uid))
         assert chosen is not None
         assert chosen.row == int(np.argmin(distances))
@@ -207,7 +224,7 @@ def test_a_node_refused_for_good_is_no_candidate() -> None:
     view.add_or_update_node(make_node("a").capacity(cpu="1", pods="110").taint("kept", "for others").build())
     view.add_or_update_pod(make_pod("low").req(cpu="1").node("a").build())
     view.add_or_update_pod(make_pod("new").req(cpu="1").priority(1).build())
-    found, chosen, message = _dry_run(view, "new")
+    found, chosen, message = _dry_run(view, "new", default_profile())
     assert (found, chosen) == ([], None)
     assert message == "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
@@ -245,3 +262,20 @@ def test_the_rules_of_a_policy_are_asked_again_without_the_victims() -> None:
     assert isinstance(plugin, DefaultPreemption)
     result = plugin.post_filter(view.pods["new"], diagnosis, evaluator, view)
     assert (result.nominated_node_name, [victim.name for victim in result.victims]) == ("n", ["x", "z"])
+
+
+def test_a_rule_speaks_of_the_node_without_the_victims_and_for_all_nodes_by_the_first() -> None:
+    text = COMPANY.replace("node.podCount < 2", "node.free.cpu > 2").replace("two is company", "{node.used.cpu} used")
+    view = ClusterView()
+    for name, stays in (("b", "3"), ("a", "4")):
+        view.add_or_update_node(make_node(name).capacity(cpu="5", memory="64Gi", pods="110").build())
+        view.add_or_update_pod(make_pod(f"stays-{name}").req(cpu=stays).priority(9).node(name).build())
+        view.add_or_update_pod(make_pod(f"low-{name}").req(cpu="1").node(name).build())
+    view.add_or_update_pod(make_pod("new").priority(1).build())
+    evaluator = Evaluator(compile_policy(text))
+    diagnosis = evaluator.filter(view.pods["new"], view.snapshot())
+    plugin = evaluator.profile.post_filters[-1]
+    assert isinstance(plugin, DefaultPreemption)
+    told = plugin.post_filter(view.pods["new"], diagnosis, evaluator, view).status.message
+    assert told == "preemption: 0/2 nodes are available: 2 4 used (a)."
+    assert diagnosis.message() == "0/2 nodes are available: 2 5 used (a)."
