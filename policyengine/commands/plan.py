@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from policyengine.plan.membership import Memberships
     from policyengine.plan.rerun import Rerun
 
-FAILED = 1
+FAILED, UNUSABLE = 1, 2
 MANY = 2_000
 """Pods from which on the policies are played side by side."""
 
@@ -103,7 +104,9 @@ def plan(
         source = _of_cluster(cluster, kubeconfig, context, old, now)
     found = _made(source, new, by_rule)
     _tell(found, output)
-    sys.exit(FAILED if fail_on is not None and _is_true(fail_on, found.comparison.old, found.comparison.new) else 0)
+    if fail_on is not None and _is_true(fail_on, found.comparison.old, found.comparison.new):
+        sys.exit(FAILED)
+    sys.exit(UNUSABLE if source.is_damaged else 0)
 
 
 def _swept(
@@ -168,6 +171,8 @@ class Source:
     objects: Sequence[DumpedObject] | None = None
     """Of a cluster."""
     now: float = 0.0
+    is_damaged: bool = False
+    """Whether only what could be read of it is played."""
 
 
 def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
@@ -250,7 +255,13 @@ def _of_recording(path: Path, old: Sequence[Profile] | None) -> Source:
         return rerun(history, profiles, told, memberships)
 
     served = old or with_default_profile([*history.profiles.values()])
-    return Source(served, play, f"recording {path.name}", len(history.pods), history.notes)
+    names = Counter(past.pod.spec.scheduler_name for past in history.pods)
+    if not any(profile.scheduler_name in names for profile in served):
+        there = ", ".join(f"{count:,} for `{name}`" for name, count in names.most_common(3)) or "none"
+        wanted = ", ".join(f"`{profile.scheduler_name}`" for profile in served)
+        raise UnusableInput(f"recording {path.name} has no pod for scheduler {wanted}; its pods: {there}")
+    where, count = f"recording {path.name}", len(history.pods)
+    return Source(served, play, where, count, history.notes, is_damaged=history.is_damaged)
 
 
 def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:

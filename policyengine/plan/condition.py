@@ -13,12 +13,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from policyengine.language.evaluate import EvaluationError, evaluate
+from policyengine.language.parse import parse_expression
+from policyengine.language.syntax.expression_nodes import Call, Expr, Name, Select, names_in, walk
 from policyengine.plan.measures import PERCENTILES, measures
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger
 
 _PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
 _FIGURE: Final = re.compile(r"(?<![.\w\"])(?!old\b)[a-z]\w*\b(?!\()(?:\.\w+|\[\"[^\"]*\"\])*")
+_GROUPS: Final = ("gangs", "share", "spread", "wait")
+"""Figures whose parts are always the same."""
 _OLD: Final = re.compile(r"(?<![.\w])old\b(?![.\[\w])")
 
 
@@ -30,7 +34,8 @@ def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> boo
     """Whether the condition is true. Raises `WrongCondition`."""
     found = value(condition, old, new)
     if not isinstance(found, bool):
-        raise WrongCondition(f"`{condition}` is {found!r}, and not true or false")
+        what = "a group of figures" if isinstance(found, Mapping) else repr(found)
+        raise WrongCondition(f"`{condition}` is {what}, and not true or false")
     return found
 
 
@@ -62,6 +67,21 @@ def check(condition: str) -> None:
     except WrongCondition as error:
         if not any(late in str(error) for late in ("no such key", "division by zero")):
             raise
+    # What stands behind an operand that decides is not evaluated: a figure that is none would not be noticed there.
+    syntax, _ = parse_expression(_plain(condition))
+    for part in () if syntax is None else walk(syntax):
+        if isinstance(part, Select) and isinstance(part.operand, Name):
+            group, known = part.operand.name, none.get(part.operand.name)
+            if group in _GROUPS and part.field not in known:
+                raise WrongCondition(f"`{condition}`: `{group}` has no `{part.field}`; there are {', '.join(known)}")
+    for name in sorted(() if syntax is None else names_in(syntax) - _variables(syntax) - {"old", *none}):
+        value(name, none, none)
+
+
+def _variables(syntax: Expr) -> frozenset[str]:
+    """The names that macros give to elements."""
+    calls = (part for part in walk(syntax) if isinstance(part, Call) and part.target is not None)
+    return frozenset(first.name for call in calls for first in call.args[:1] if isinstance(first, Name))
 
 
 def _with_old(part: str) -> str:

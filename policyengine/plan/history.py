@@ -92,6 +92,8 @@ class History:
     """By scheduler name: those that served last."""
     notes: list[str]
     """What of the recording could not be used."""
+    is_damaged: bool = False
+    """Whether it lacks more than what a process that was killed had not written."""
 
 
 def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
@@ -103,7 +105,8 @@ def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
         reader.take(step._replace(now=onwards.at(step.now)), replay.began.run)
     start, end = reader.start if reader.start is not None else onwards.now, onwards.now
     notes = [*replay.notes, *onwards.notes]
-    return History(start, end, reader.changes, _joined(reader), reader.profiles, notes)
+    is_damaged = bool(replay.notes) and not replay.cut_only
+    return History(start, end, reader.changes, _joined(reader), reader.profiles, notes, is_damaged)
 
 
 class _Onwards:
@@ -204,7 +207,7 @@ class _Reader:
         if past is None:
             if self._lists and pod.status.phase in _ENDED:
                 return
-            past = PastPod(self._shared(bare(pod, keeps_node=self._lists)), now)
+            past = PastPod(self._shared(with_uid(bare(pod, keeps_node=self._lists), len(self.pods))), now)
             self.pods.append(past)
             self._there[key] = past
         elif not self._is_binding(key, pod) and (now_bare := bare(pod)) != bare(self._latest[key]):
@@ -245,6 +248,12 @@ def bare(pod: Pod, keeps_node: bool = False) -> Pod:
     spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
     metadata = replace(pod.metadata, resource_version="", generation=0, deletion_timestamp=None)
     return replace(pod, metadata=metadata, spec=spec, status=_NO_STATUS)
+
+
+def with_uid(pod: Pod, number: int = 0) -> Pod:
+    """The pod with a UID of its own where it has none. `number`: tells it apart from its namesakes."""
+    metadata = pod.metadata
+    return pod if metadata.uid else replace(pod, metadata=replace(metadata, uid=f"uid {number} of {metadata.key}"))
 
 
 def _joined(reader: _Reader) -> list[PastPod]:

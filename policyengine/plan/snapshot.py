@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from policyengine.cluster.kinds import PODS
 from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.diagnosis.forecast import Fate, Forecast, PodForecast
-from policyengine.plan.history import History, PastPod, bare
+from policyengine.plan.history import History, PastPod, bare, with_uid
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved
 
 SETTLES: Final = 600.0
@@ -106,15 +104,10 @@ def history_of(objects: Sequence[DumpedObject], now: float, anew: bool = True) -
     for pod in pods:
         stays = not anew or _stays(pod)
         at += 0.0 if stays else 1.0
-        past.append(PastPod(_with_uid(bare(pod, keeps_node=stays)), at))
+        past.append(PastPod(with_uid(bare(pod, keeps_node=stays)), at))
     return History(now, at + SETTLES, changes, past, {}, [])
 
 
 def _stays(pod: Pod) -> bool:
     controller = pod.metadata.controller
     return bool(pod.spec.node_name) and controller is not None and controller.kind in _STAY
-
-
-def _with_uid(pod: Pod) -> Pod:
-    metadata = pod.metadata
-    return pod if metadata.uid else replace(pod, metadata=replace(metadata, uid=f"uid of {metadata.key}"))

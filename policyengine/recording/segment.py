@@ -28,6 +28,8 @@ LEVEL: Final = 1
 LARGEST: Final = 1 << 26
 """Bytes of a frame, compressed or not: a recording from a stranger takes no more memory. What is written is a sixteenth
 of it, and one entry."""
+_LONGEST: Final = len(MAGIC) + 8
+"""Bytes of a first line that says a version."""
 _LENGTHS: Final = struct.Struct(">II")
 _CHECKSUM: Final = struct.Struct(">I")
 _HEADER: Final = _LENGTHS.size + _CHECKSUM.size
@@ -61,7 +63,7 @@ class SegmentReader:
         self._file = file
         self._name = name
         self._pending = b""
-        begin = file.read(len(MAGIC))
+        begin = file.readline(_LONGEST)
         if begin != MAGIC:
             raise UnusableRecording(f"{name}: {_foreign(begin)}")
         self._stream = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(cast("BinaryIO", self))
@@ -103,7 +105,11 @@ class SegmentReader:
 
 def _foreign(begin: bytes) -> str:
     same = MAGIC[:-2]
-    if begin.startswith(same):
-        version = begin[len(same) :].strip().decode(errors="replace")
-        return f"a recording of version {version}; this program reads version 1"
-    return "no recording of policyengine" if begin else "an empty file"
+    version = begin.removeprefix(same).strip()
+    if not begin:
+        return "an empty file"
+    if MAGIC.startswith(begin):
+        return "its beginning was not written whole"
+    if begin.startswith(same) and version.isdigit():
+        return f"a recording of version {version.decode()}; this program reads version 1"
+    return "no recording of policyengine"

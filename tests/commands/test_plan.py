@@ -10,7 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from tests.builders import make_node, make_pod
+from policyengine.recording.directory import RecordingDirectory
+from policyengine.recording.encoding import Began
+from policyengine.recording.recorder import Recorder
+from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, PodDeleted, PodObserved
+from tests.builders import PodBuilder, make_node, make_pod
 
 OLD = 'policy "old" { scheduler "default-scheduler" base filters }\n'
 NEW = """policy "new" { scheduler "default-scheduler" base filters
@@ -62,6 +66,46 @@ def test_a_recording_under_both(files: Path) -> None:
     assert (page["old"]["waiting"], page["new"]["waiting"]) == (0, 2)
     assert page["newlyWaiting"]["count"] == 2
     assert page["refusedBy"] == {"two": {"old": 0, "new": 2}}
+
+
+def test_of_a_damaged_recording_what_could_be_read_is_played_and_the_exit_code_says_so(files: Path) -> None:
+    recorded(files, PodObserved(make_pod("p").req(cpu="1").build()))
+    (file,) = (files / "kept").glob("*.recording")
+    file.write_bytes(file.read_bytes() + b"\xff" * 40)
+    told = plan(files, "new.policy", "--recording", str(files / "kept"), "-o", "json")
+    assert told.exit_code == 2
+    page = json.loads(told.stdout)
+    assert (page["old"]["placed"], page["new"]["placed"]) == (1, 1)
+    assert page["notes"] == ["000001.recording: frame 2 is damaged: its length cannot be"]
+
+
+def test_pods_without_a_uid_are_told_apart(files: Path) -> None:
+    one = make_pod("p").req(cpu="1").uid("").build()
+    recorded(files, PodObserved(one), PodDeleted("default", "p"), PodObserved(one))
+    page = json.loads(plan(files, "new.policy", "--recording", str(files / "kept"), "-o", "json").stdout)
+    assert (page["new"]["pods"], page["new"]["placed"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("pods", "there"), [([], "none"), ([make_pod("p").set("spec.schedulerName", "gpu")], "1 for `gpu`")]
+)
+def test_a_recording_without_a_pod_that_the_policies_serve_is_refused(
+    files: Path, pods: list[PodBuilder], there: str
+) -> None:
+    recorded(files, *(PodObserved(pod.build()) for pod in pods))
+    told = plan(files, "new.policy", "--recording", str(files / "kept"))
+    assert told.exit_code == 2
+    assert told.stderr == (f"Error: recording kept has no pod for scheduler `default-scheduler`; its pods: {there}\n")
+
+
+def recorded(files: Path, *messages: Message) -> None:
+    """A recording of a cluster with one node in which this happens, a second after each other."""
+    directory, recorder = RecordingDirectory(files / "kept"), Recorder(Began("0", "run", watched_only=True))
+    node = NodeObserved(make_node("a").allocatable(cpu="4", pods="10").build())
+    for at, message in enumerate((node, CacheSynced(), *messages), 1):
+        recorder.told(float(at), message)
+    directory.write(recorder.take(), 0.0)
+    directory.close()
 
 
 def test_a_cluster_as_it_is_and_filled_anew(files: Path) -> None:

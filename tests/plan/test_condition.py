@@ -51,12 +51,33 @@ def test_what_is_no_condition_is_told_with_what_there_is(condition: str) -> None
             holds(condition, OLD, NEW)
 
 
-@pytest.mark.parametrize("condition", ["waitng > 0", "waiting >", "waiting", "wait > 3"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "waitng > 0",
+        "waiting >",
+        "waiting",
+        "wait > 3",
+        "old",
+        "waiting > 0 && waitng > 0",
+        "p99(wait) > 1.2 * old && wait.p42 > 0",
+        "waiting == 0 || gangs.halves > 0",
+    ],
+)
 def test_what_is_no_condition_is_known_before_anything_is_played(condition: str) -> None:
     with pytest.raises(WrongCondition):
         check(condition)
 
 
-@pytest.mark.parametrize("condition", ["waiting > old", 'utilisation["example.com/gpu"] < 0.5', "evictions / pods > 1"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "waiting > old",
+        'utilisation["example.com/gpu"] < 0.5',
+        "evictions / pods > 1",
+        "quotas.exists(name, quotas[name].cpu > 1.0)",
+        "waiting > 0 && old.wait.p99 > 1.0",
+    ],
+)
 def test_a_condition_about_a_resource_that_may_come_is_one(condition: str) -> None:
     check(condition)

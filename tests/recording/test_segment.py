@@ -71,8 +71,12 @@ def test_a_flipped_bit_is_found_and_what_stands_before_it_is_used() -> None:
     [
         (b"", "f: an empty file"),
         (b"apiVersion: v1\nkind: List\nitems: []", "f: no recording of policyengine"),
-        (MAGIC[:10], "f: no recording of policyengine"),
+        (b"\x7fELF" * 100, "f: no recording of policyengine"),
+        (MAGIC[:-2] + b"\x1b[31m\n", "f: no recording of policyengine"),
+        (MAGIC[:10], "f: its beginning was not written whole"),
+        (MAGIC[:-1], "f: its beginning was not written whole"),
         (MAGIC[:-2] + b"7\n", "f: a recording of version 7; this program reads version 1"),
+        (MAGIC[:-2] + b"123\n", "f: a recording of version 123; this program reads version 1"),
     ],
 )
 def test_what_is_no_recording_is_told_what_it_is(content: bytes, message: str) -> None:
