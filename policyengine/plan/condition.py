@@ -71,8 +71,9 @@ def check(condition: str) -> None:
     syntax, _ = parse_expression(_plain(condition))
     for part in () if syntax is None else walk(syntax):
         if isinstance(part, Select) and isinstance(part.operand, Name):
-            group, known = part.operand.name, none.get(part.operand.name)
-            if group in _GROUPS and part.field not in known:
+            group = part.operand.name
+            known: Mapping[str, Any] = none[group] if group in _GROUPS else {part.field: None}
+            if part.field not in known:
                 raise WrongCondition(f"`{condition}`: `{group}` has no `{part.field}`; there are {', '.join(known)}")
     for name in sorted(() if syntax is None else names_in(syntax) - _variables(syntax) - {"old", *none}):
         value(name, none, none)
