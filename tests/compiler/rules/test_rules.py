@@ -220,7 +220,7 @@ def test_events_follow_from_the_fields_read() -> None:
     )
     assert registered(profile) == {
         Resource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL,
-        Resource.ASSIGNED_POD: ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD | ActionType.UPDATE_OTHER,
+        Resource.ASSIGNED_POD: ActionType.DELETE | ActionType.UPDATE_POD | ActionType.UPDATE_OTHER,
         Resource.UNSCHEDULED_POD: ActionType.UPDATE_POD_LABEL,
     }
 
