@@ -17,7 +17,7 @@ from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.scoring import Choice, unscored
 from policyengine.framework.status import Status
-from policyengine.scheduler.recent_placements import Placement
+from policyengine.scheduler.pod_timeline import Placement
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_attempts import as_pending

@@ -70,6 +70,10 @@ class PluginColumns:
         self.computed = 0
         """How often that meant work."""
 
+    def versions(self, snapshot: Snapshot) -> tuple[int, ...]:
+        """Those of the kinds of objects that the plugin reads."""
+        return tuple([snapshot.version(kind) for kind in self.kinds])
+
 
 class PluginColumn:
     """One plugin's answers for one signature."""
@@ -83,11 +87,12 @@ class PluginColumn:
     refused = 0
     """How many rows a filter refuses."""
     settled = False
-    """A skip or refusal that no change of nodes and pods can turn."""
+    """A skip or refusal that no change of nodes and pods can turn while the plugin's situation is what it is."""
     node_position = -1
     pod_position = -1
-    _objects: Hashable = None
-    """What was read beside signature and rows: versions of other objects, the plugin's situation."""
+    _situation: Hashable = None
+    _versions: tuple[int, ...] = ()
+    """What was read beside signature and rows: the plugin's situation, versions of other objects."""
     _object_changes = -1
     _is_whole = False
     """False before the first computation, and after one that failed."""
@@ -120,28 +125,25 @@ class PluginColumn:
 
     def _holds(self, pod: PodInfo, changes: Changes) -> bool:
         """Whether what was read beside signature and rows is what it was."""
-        if self.source.situation is None and self._object_changes == changes.object_changes:
-            return True
-        if self._objects != self._read_beside(pod, changes.snapshot):
+        situation = self.source.situation
+        if situation is not None and situation(pod, changes.snapshot) != self._situation:
             return False
-        self._object_changes = changes.object_changes
+        if self._object_changes != changes.object_changes:
+            if self.source.versions(changes.snapshot) != self._versions:
+                return False
+            self._object_changes = changes.object_changes
         return True
-
-    def _read_beside(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        source = self.source
-        versions = tuple(snapshot.version(kind) for kind in source.kinds)
-        return versions if source.situation is None else (versions, source.situation(pod, snapshot))
 
     def _refresh(self, pod: PodInfo, changes: Changes) -> None:
         """PreFilter or PreScore, and all rows."""
         source, snapshot = self.source, changes.snapshot
         self._is_whole = False
         if source.reads_beside:
-            self._objects, self._object_changes = self._read_beside(pod, snapshot), changes.object_changes
+            self._situation = None if source.situation is None else source.situation(pod, snapshot)
+            self._versions, self._object_changes = source.versions(snapshot), changes.object_changes
         status, self.state = source.prepare(pod, snapshot)
         self.status = self._signed(status)
-        says_all = not status.is_success and (source.topology is None or self.state is None)
-        self.settled = says_all and source.situation is None
+        self.settled = not status.is_success and (source.topology is None or self.state is None)
         if status.is_success:
             self._compute(changes)
         else:
@@ -213,12 +215,14 @@ class PluginColumn:
         source, values = self.source, self.values
         source.computed += 1
         if source.score_row is not None and len(rows) <= FEW:
-            each = [(row, source.score_row(self.state, changes.snapshot, row)) for row in rows.tolist()]
-            found = [row for row, value in each if values.item(row) != value]
-            for row, value in each:
-                values[row] = value
+            found = []
+            for row in rows.tolist():
+                score = source.score_row(self.state, changes.snapshot, row)
+                if values.item(row) != score:
+                    values[row] = score
+                    found.append(row)
             if found:
-                self.log.note(_rows_of(found, rows))
+                self.log.note(rows if len(found) == len(rows) else np.array(found, dtype=np.int64))
             return
         answer, refusals = source.kernel(self.state, changes.snapshot, rows)
         if source.filters and not refusals and not self.refused:
@@ -226,25 +230,17 @@ class PluginColumn:
         # A patch that refuses no row may come without the table that the other rows point into.
         if len(refusals) > len(self.refusals):
             self.refusals = refusals
-        changed = self._differing(rows, answer)
+        differs = answer != values[rows]
+        changed = rows[differs if differs.ndim == 1 else differs.any(axis=1)]
         if len(changed) == 0:
             return
         if source.filters:
             self.refused += int(np.count_nonzero(answer)) - int(np.count_nonzero(values[rows]))
-        if answer.dtype != values.dtype:
+        is_wider = answer.dtype != values.dtype
+        if is_wider:
             values = self.values = values.astype(np.result_type(values, answer))
         values[rows] = answer
-        self.log.note(changed)
-
-    def _differing(self, rows: Rows, answer: Array) -> Rows:
-        """The rows whose answer is another than before."""
-        if len(rows) <= FEW and answer.ndim == 1:
-            each = zip(rows.tolist(), answer.tolist(), strict=True)
-            found = [row for row, value in each if self.values.item(row) != value]
-            return _rows_of(found, rows)
-        differs = answer != self.values[rows]
-        changed: Rows = rows[differs if differs.ndim == 1 else differs.any(axis=1)]
-        return changed
+        self.log.note(None if is_wider else changed)
 
     def _resize(self, n: int) -> None:
         kept = min(n, len(self.values))
@@ -263,13 +259,6 @@ class PluginColumn:
 
     def _signed(self, status: Status) -> Status:
         return status if status.is_success or status.is_skip else status.by(self.source.name)
-
-
-def _rows_of(found: list[int], rows: Rows) -> Rows:
-    """Those of the rows that were found."""
-    if len(found) == len(rows):
-        return rows
-    return np.array(found, dtype=np.int64) if found else NO_ROWS
 
 
 def filter_columns(plugin: FilterPlugin, size: int) -> PluginColumns:

@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyengine.framework.best_nodes import Ring
 from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.column import PluginColumn, filter_columns, score_columns
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
-from policyengine.framework.scoring import ONLY, Choice, NodeScores, PluginScores
+from policyengine.framework.scoring import ONLY, Choice, NodeScores, PluginScores, Ring
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status
 from policyengine.framework.total import FeasibleNodes, TotalScores
 

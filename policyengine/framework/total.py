@@ -5,7 +5,8 @@
     score columns ───────────────────┴─────────────────────┴─> TotalScores ─> BestNodes
 
 Each is brought up to date by asking what changed in the arrays it is derived from, and notes in its own log what that
-changed in it. `values` are patched in place; whoever keeps them beyond the decision copies them.
+changed in it. `values` are patched in place; whoever keeps them beyond the decision copies them. Another array, or
+another status, is noted as everything.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.best_nodes import BestNodes, Ring
 from policyengine.framework.changes import FEW, ChangeLog, Changes, Reader
 from policyengine.framework.column import PluginColumn
 from policyengine.framework.plugin import NormalizedScorePlugin, Scores
-from policyengine.framework.scoring import INFEASIBLE, SCORED, SHOWN, Choice, leaders
+from policyengine.framework.scoring import INFEASIBLE, SCORED, SHOWN, BestNodes, Choice, Ring, leaders
 from policyengine.framework.status import Code, Rows, Status
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class FeasibleNodes:
         self.mask: Mask = np.zeros(0, dtype=np.bool_)
         self.count = 0
         """How many nodes are feasible."""
+        self.fails = False
+        """Whether a filter answered with an Error for a node that those before it let pass: then the attempt fails,
+        whatever other nodes say (`findNodesThatPassFilters`, schedule_one.go, v1.36)."""
         self._rows: Rows | None = None
         self._reader = Reader([column.log for column in columns])
         self._narrowing = [column for column in columns if column.source.narrowing is not None]
@@ -80,10 +83,8 @@ class FeasibleNodes:
             self._patch(changed)
         return self.count > 0 and not self.fails
 
-    @property
-    def fails(self) -> bool:
-        """Whether a filter answered with an Error for a node that those before it let pass: then the attempt fails,
-        whatever other nodes say (`findNodesThatPassFilters`, schedule_one.go, v1.36)."""
+    def _has_error(self) -> bool:
+        """`fails`, by the columns as they are."""
         columns = self.verdicts
         if not any(refusal.code is Code.ERROR for column in columns for refusal in column.refusals):
             return False
@@ -133,12 +134,14 @@ class FeasibleNodes:
             self._left_out = ~named
         self.mask, self._rows = mask, None
         self.count = int(np.count_nonzero(mask))
+        self.fails = self._has_error()
         self.log.note(None)
 
     def _patch(self, rows: Rows) -> None:
         passes: Mask = np.ones(len(rows), dtype=np.bool_)
         for column in self.verdicts:
             passes &= column.values[rows] == 0
+        self.fails = self._has_error()
         before = self.mask[rows]
         changed = rows[passes != before]
         if len(changed):
@@ -157,6 +160,11 @@ class NormalizedScores:
         self._plugin = plugin
         self._feasible = feasible
         self._reader = Reader((column.log, feasible.log))
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+        return self.column.plugin
 
     @property
     def status(self) -> Status:
@@ -185,9 +193,13 @@ class NormalizedScores:
         if len(scores) != n:
             values = np.zeros(n, dtype=np.int64)
             values[self._feasible.rows] = scores
-        before, self.values = self.values, values
-        changed = (values != before).nonzero()[0] if len(before) == n else None
-        if changed is None or len(changed):
+        if len(self.values) != n:
+            self.values = values
+            self.log.note(None)
+            return
+        changed = (values != self.values).nonzero()[0]
+        if len(changed):
+            self.values[changed] = values[changed]
             self.log.note(changed)
 
 
@@ -219,9 +231,10 @@ class TotalScores:
         self._shares = [(_share(column, feasible), weight) for column, weight in columns]
         self.values: Scores = np.zeros(0, dtype=np.int64)
         """`int64[nodes]`, `INFEASIBLE` for those that are not."""
-        self._all = _one_object(tuple([(column.plugin, weight) for column, weight in columns]))
-        self._said = self._all
-        """(plugin, weight), of those that have something to say."""
+        self._counted: list[tuple[Scores, int]] = []
+        """The scores of the plugins that have something to say, with their weights; patched where they are."""
+        self._said: tuple[tuple[str, int], ...] = ()
+        """(plugin, weight) of each of them."""
         self._items: list[Callable[[int], int]] = []
         """Row -> score, of each of them."""
         self._reader = Reader([feasible.log, *[scores.log for scores, _ in self._shares]])
@@ -251,23 +264,13 @@ class TotalScores:
         scores = tuple([item(row) for row in rows for item in self._items])
         return Choice(SCORED, len(values), count, refused, tuple([names[row] for row in rows]), self._said, scores)
 
-    def _counted(self) -> list[tuple[Scores, int]]:
-        """The scores of the plugins that have something to say, with their weights."""
-        found = [(scores.values, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
-        self._items = [values.item for values, _ in found]
-        if len(found) == len(self._all):
-            self._said = self._all
-        else:
-            shares = zip(self._all, self._shares, strict=True)
-            self._said = _one_object(
-                tuple([said for said, (scores, _) in shares if scores.status.code is Code.SUCCESS])
-            )
-        return found
-
     def _compute(self, n: int) -> None:
-        (values, weight), *more = self._counted() or [(np.zeros(n, dtype=np.int64), 1)]
-        total = values * weight
-        for values, weight in more:
+        speaking = [(scores, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
+        self._counted = [(scores.values, weight) for scores, weight in speaking]
+        self._said = _one_object(tuple([(scores.plugin, weight) for scores, weight in speaking]))
+        self._items = [values.item for values, _ in self._counted]
+        total: Scores = np.zeros(n, dtype=np.int64)
+        for values, weight in self._counted:
             total += values * weight if weight != 1 else values
         if self.feasible.count != n:
             total[~self.feasible.mask] = INFEASIBLE
@@ -275,7 +278,7 @@ class TotalScores:
 
     def _patch(self, rows: Rows) -> None:
         self._is_kept = True
-        counted, mask = self._counted(), self.feasible.mask
+        counted, mask = self._counted, self.feasible.mask
         if len(rows) > FEW:
             total: Scores = np.zeros(len(rows), dtype=np.int64)
             for values, weight in counted:

@@ -30,10 +30,9 @@ from policyengine.scheduler.actions import Action, Log, PatchObject
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.extender import Extender, Question
 from policyengine.scheduler.other_schedulers import Neighbours, UnverifiedBindings
-from policyengine.scheduler.pod_timeline import PodTimelines
+from policyengine.scheduler.pod_timeline import Placement, PodTimelines, RecentPlacements
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod
-from policyengine.scheduler.recent_placements import Placement, RecentPlacements
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided
@@ -192,19 +191,8 @@ class Core:
         self.pod_groups.note(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
         queued, profile = held.queued, held.runtime.profile
-        self.placements.note(
-            pod.uid,
-            Placement(
-                self.now,
-                queued.since,
-                queued.attempts,
-                profile.name,
-                profile.policy_hash,
-                held.choice,
-                queued.room,
-                profile.tiers,
-            ),
-        )
+        about = profile.name, profile.policy_hash, held.choice, queued.room, profile.tiers
+        self.placements.note(pod.uid, Placement(self.now, queued.since, queued.attempts, *about))
 
     def waits_no_more(self, uid: str) -> None:
         """No room is made for the pod any more."""

@@ -60,7 +60,7 @@ def run_cycle(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
         core.fail(served, queued, UNSCHEDULABLE, NO_NODES)
         return
     gang = served.queue.gang_of(queued.uid)
-    group = constraint_of(queued.pod)
+    group = None if gang is None else constraint_of(queued.pod)
     if gang is not None and group is not None and consult.concern(core, gang):
         core.fail(served, queued, UNSCHEDULABLE, f"PodGroup {group.metadata.key}: {NO_DOMAINS}")
     elif gang is not None and (group is not None or _is_tried_whole(core, gang)):

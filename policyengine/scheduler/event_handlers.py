@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster import pod_groups
-from policyengine.cluster.kinds import FINISHED_PODS
+from policyengine.cluster.kinds import FINISHED_PODS, GROUP_LABEL
 from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
@@ -95,7 +95,8 @@ def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     change = core.view.add_or_update_pod(message.pod, is_anew)
     if change.new is not None and change.new is not change.old:
         _mind_nomination(core, change.old, change.new)
-    pod_group_status.note_phase(core, message.pod)
+    if GROUP_LABEL in message.pod.metadata.labels:
+        pod_group_status.note_phase(core, message.pod)
     _apply(core, change)
     decision = core.bindings.get(message.pod.metadata.uid)
     if decision is not None:

@@ -1,16 +1,20 @@
-"""What happened to each pod, for `explain --live` and for people who ask why a pod still waits.
+"""What happened to each pod, and why it stands where it stands: for `explain --live` and for people who ask.
 
-Bounded twice: the last `LINES` lines of a pod, and the `PODS` pods that came last. A line is kept as
-the values it was told with and is worded only when somebody reads it. A pod's timeline outlives the pod until others
-push it out.
+Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last. A
+line is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod until others
+push them out.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from policyengine.framework.scoring import Choice
+    from policyengine.scheduler.queue.queued_pods import RoomMade
 
 LINES = 32
 PODS = 10_000
@@ -113,6 +117,49 @@ class PodTimelines:
             if said:
                 return str(said)
         return ""
+
+
+class Placement(NamedTuple):
+    """One decision to give a pod a node."""
+
+    at: float
+    """Seconds since the epoch."""
+    queued_at: float
+    """When the pod was queued first; likewise."""
+    attempt: int
+    """Which attempt this was, from 1."""
+    policy: str
+    """Name of the policy that decided: the one that served, or a canary."""
+    policy_hash: str
+    choice: Choice
+    room: RoomMade | None
+    """The room that preemption made for it last, if it did."""
+    tiers: frozenset[str] = frozenset()
+    """Which of the scores are tiers."""
+
+
+class RecentPlacements:
+    """The last placement of each pod, of those placed last. One that was given up later stays until there is another:
+    whoever reads it compares the node."""
+
+    def __init__(self, most: int = PODS) -> None:
+        self._by_pod: OrderedDict[str, Placement] = OrderedDict()
+        self._most = most
+
+    def note(self, uid: str, placement: Placement) -> None:
+        """The pod was placed."""
+        self._by_pod[uid] = placement
+        self._by_pod.move_to_end(uid)
+        if len(self._by_pod) > self._most:
+            self._by_pod.popitem(last=False)
+
+    def of(self, uid: str) -> Placement | None:
+        """The pod's last placement, if it is among those kept."""
+        return self._by_pod.get(uid)
+
+    def newest_first(self) -> Iterator[tuple[str, Placement]]:
+        """(UID, placement) of all that are kept."""
+        return reversed(self._by_pod.items())
 
 
 def _line(told: _Told) -> TimelineEntry:

@@ -29,11 +29,10 @@ from policyengine.scheduler.gangs import gang_cycle, gang_release, node_choice, 
 from policyengine.scheduler.messages import Message
 from policyengine.scheduler.other_schedulers import Neighbour, UnverifiedBindings
 from policyengine.scheduler.placement import ask_permit, time_out
-from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
+from policyengine.scheduler.pod_timeline import Observer, Placement, TimelineEntry
 from policyengine.scheduler.profiles import Version
 from policyengine.scheduler.queue.fair_share import FairPods
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
-from policyengine.scheduler.recent_placements import Placement
 from policyengine.scheduler.reservations import Phase
 from policyengine.scheduler.rollout import Rollout
 
@@ -291,7 +290,8 @@ def _tick(core: Core, message: messages.Tick) -> None:
     for served in core.profiles.values():
         if served.is_served:
             served.queue.advance(core.now)
-    verification.look_again(core)
+    if core.unverified is not None:
+        verification.look_again(core, core.unverified)
     if core.gang_overdue_at <= core.now:
         gang_cycle.try_again_overdue(core)
     if core.waiting_pods:

@@ -14,7 +14,7 @@ from policyengine.commands.explaining.live import show
 from policyengine.commands.explaining.table import show_why
 from policyengine.diagnosis.why_here import why_here
 from policyengine.scheduler.messages import PodDeleted
-from policyengine.scheduler.recent_placements import RecentPlacements
+from policyengine.scheduler.pod_timeline import RecentPlacements
 from policyengine.server.debug import pod_timeline
 from tests.builders import make_node, make_pod
 from tests.scheduler.driver import Driver, node, pod

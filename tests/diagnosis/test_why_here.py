@@ -11,7 +11,7 @@ from policyengine.diagnosis.dump import read_objects
 from policyengine.diagnosis.why_here import explain_placed, why_here
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.messages import BindSucceeded, NodeDeleted, PodDeleted, ProfileRemoved, ProfileReplaced
-from policyengine.scheduler.recent_placements import RecentPlacements
+from policyengine.scheduler.pod_timeline import RecentPlacements
 from tests.builders import make_node, make_pod
 from tests.scheduler.driver import NAME, Driver, Label, binds, node, pod, profile
 from tests.scheduler.invariants import validate
@@ -72,7 +72,7 @@ def test_a_record_stays_what_it_was_when_the_cluster_and_the_policy_change() -> 
 
 def test_a_decision_that_was_pushed_out_is_worked_out_as_of_now() -> None:
     driver = placed("p")
-    driver.state._core.placements = RecentPlacements(1)
+    driver.state._core.placements = RecentPlacements(0)
     driver.see(*(pod(f"more{number}", cpu="2").node("n2") for number in range(3)))
     found = told(driver, "p")
     assert found["note"] == (

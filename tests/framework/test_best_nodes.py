@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.journal import stable_hash
-from policyengine.framework.best_nodes import BestNodes, Ring
+from policyengine.framework.scoring import BestNodes, Ring
 
 
 def naive(name_hash: np.ndarray, rows: np.ndarray, total: np.ndarray, uid: str) -> int:

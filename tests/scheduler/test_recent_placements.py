@@ -1,8 +1,7 @@
-"""What is kept of the decisions taken last: what was weighed, by which policy, after how long; in a bound of bytes."""
+"""What is kept of the decisions taken last: what was weighed, by which policy, after how long."""
 
 from __future__ import annotations
 
-import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,8 @@ from policyengine.framework.scoring import Choice
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import BindFailed, BindFailure, CandidateLoaded, PodDeleted, ProfileReplaced
+from policyengine.scheduler.pod_timeline import PODS, Placement, RecentPlacements
 from policyengine.scheduler.queue.queued_pods import RoomMade
-from policyengine.scheduler.recent_placements import Placement, RecentPlacements
 from policyengine.scheduler.rollout import Mode, RolloutSettings
 from tests.scheduler.asking import Asking
 from tests.scheduler.driver import NAME, START, Driver, Label, binds, node, pod, profile
@@ -135,46 +134,20 @@ def test_the_last_decision_of_a_pod_counts_and_a_namesake_has_its_own() -> None:
 
 
 def record(number: int) -> Placement:
-    """One of a policy's own, with nothing that another has too."""
-    best = tuple(f"node-{number}-{place}" for place in range(3))
-    shares = tuple((f"rule {number} {place} ü", 1) for place in range(6))
-    room = RoomMade(best[0], tuple(f"default/victim-{number}-{place}" for place in range(4)), f"why {number}")
-    scores = tuple(1000 * number + place for place in range(18))
-    choice = Choice("scored", 5000 + number, 4000 + number, (("A" + str(number), number),), best, shares, scores)
-    return Placement(
-        float(number), number / 3, 300 + number, f"p{number}", f"{number:064x}", choice, room, tiers(number)
-    )
+    choice = Choice("only", 1, 1, (), (f"node-{number}",))
+    return Placement(float(number), 0.0, 1, "p", "hash", choice, None)
 
 
-def tiers(number: int) -> frozenset[str]:
-    return frozenset(f"tier {number} {place} ü" for place in range(4))
+def test_the_oldest_go_first_and_a_pod_that_is_placed_again_is_no_longer_among_them() -> None:
+    placements = RecentPlacements(3)
+    for number, uid in enumerate("abcad"):
+        placements.note(uid, record(number))
+    assert [(uid, found.at) for uid, found in placements.newest_first()] == [("d", 4.0), ("a", 3.0), ("c", 2.0)]
+    assert placements.of("b") is None
 
 
-def test_no_more_memory_is_held_than_is_counted_and_the_oldest_go_first() -> None:
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    placements = RecentPlacements(4 << 20)
-    for number in range(5_000):
-        placements.note(f"uid {number}", record(number))
-    held = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    assert held <= placements.bytes <= 4 << 20
-    assert placements.bytes < 2 * held
-    left = [number for number in range(5_000) if placements.of(f"uid {number}") is not None]
-    assert left == list(range(5_000 - len(placements), 5_000))
-
-
-def test_a_pod_that_is_placed_again_is_counted_once() -> None:
+def test_as_many_are_kept_as_timelines() -> None:
     placements = RecentPlacements()
-    for number in range(50):
-        placements.note("p", record(number))
-    again, once = placements.bytes, RecentPlacements()
-    once.note("p", record(49))
-    assert (len(placements), again) == (1, once.bytes)
-    assert placements.of("other") is None
-
-
-def test_a_record_larger_than_the_bound_is_not_kept() -> None:
-    placements = RecentPlacements(100)
-    placements.note("p", record(1))
-    assert (len(placements), placements.bytes) == (0, 0)
+    for number in range(PODS + 1):
+        placements.note(f"uid {number}", record(number))
+    assert (placements.of("uid 0"), placements.of("uid 1")) == (None, record(1))

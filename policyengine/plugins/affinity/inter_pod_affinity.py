@@ -67,11 +67,6 @@ class _FilterState:
         self.column: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
         """0, or the number of the refusal: `int16[nodes]`."""
 
-    @property
-    def silent(self) -> bool:
-        """Whether neither the pod nor any pod on a node has had a term about the other."""
-        return not (self._near.by_key or self._anti_affinity.by_key or self._existing.by_key)
-
     def update(self, nodes: NodeTable, rows: Rows) -> Delta:
         """Count `rows` again; the rows whose verdict may have changed, None for all."""
         changed: Delta = NO_ROWS
@@ -125,11 +120,6 @@ class _ScoreState:
         """`int64[nodes]`"""
 
     @property
-    def silent(self) -> bool:
-        """Whether neither the pod nor any pod on a node has had a preference about the other."""
-        return not self._weights.by_key
-
-    @property
     def status(self) -> Status:
         """What PreScore says: skipped as long as no term matches on any node that has its topology key."""
         return SUCCESS if self._matches.any_sum else SKIP
@@ -170,8 +160,14 @@ class InterPodAffinity:
         """Namespace, labels and terms."""
         return pod.namespace, tuple(pod.labels.items()), terms_of(pod)
 
+    def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Whether there are terms: the pod's, or those of a pod on a node."""
+        return pod.shape.concerns_pods or snapshot.nodes.concerned_pods > 0
+
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
-        """Count the pods on nodes. A malformed selector refuses the pod."""
+        """Count the pods on nodes; skipped where there are no terms. A malformed selector refuses the pod."""
+        if not self.situation(pod, snapshot):
+            return SKIP, None
         terms = terms_of(pod)
         if terms.problem is not None:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (terms.problem,)), None
@@ -186,13 +182,15 @@ class InterPodAffinity:
 
     def is_eviction_blind(self, state: State) -> bool:
         """Whether the pod requires no affinity and no domain refuses it: with fewer pods none does either."""
-        affinity: _FilterState = state
-        return not affinity.incoming.terms.affinity and not affinity.column.any()
+        affinity: _FilterState | None = state
+        return affinity is None or (not affinity.incoming.terms.affinity and not affinity.column.any())
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where no term of either side matches."""
         terms = terms_of(pod)
         if terms.problem is not None or (self._own_terms_only and not terms.preferred):
+            return SKIP, None
+        if not self.situation(pod, snapshot):
             return SKIP, None
         state = _ScoreState(Incoming(pod, terms, snapshot), self._hard_weight)
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
@@ -215,8 +213,6 @@ class InterPodAffinity:
     def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
         """All rows where the verdict, or the sum of preferences, may have changed."""
         known: _FilterState | _ScoreState = state
-        if known.silent and snapshot.nodes.concerned_pods == 0 and len(known.column) == snapshot.nodes.n:
-            return known.status, NO_ROWS
         rows = known.update(snapshot.nodes, changed)
         return known.status, rows
 

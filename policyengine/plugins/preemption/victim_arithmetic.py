@@ -45,7 +45,8 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, PluginColumn]]) -> tuple[l
     """
     known: list[KnownFilter] = []
     for plugin, column in asked:
-        if column.status.is_skip and (column.settled or _is_eased(plugin)):
+        is_final = column.settled and column.source.situation is None
+        if column.status.is_skip and (is_final or _is_eased(plugin) or _is_blind(plugin, column)):
             continue
         if column.status.code is not Code.SUCCESS:
             return known, False
@@ -59,11 +60,13 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, PluginColumn]]) -> tuple[l
 
 
 def _is_unmoved(plugin: FilterPlugin, column: PluginColumn) -> bool:
-    if extends(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state):
-        return True
-    if column.unanimous and _is_eased(plugin):
+    if _is_blind(plugin, column) or (column.unanimous and _is_eased(plugin)):
         return True
     return Reads.PODS not in plugin.reads and not extends(plugin, TopologyPlugin)
+
+
+def _is_blind(plugin: FilterPlugin, column: PluginColumn) -> bool:
+    return extends(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state)
 
 
 def _is_eased(plugin: FilterPlugin) -> bool:

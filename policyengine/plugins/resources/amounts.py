@@ -89,14 +89,6 @@ class ScoredResources:
         left -= np.array(asked.requests, dtype=np.float64)[:, None]
         return np.maximum(left, np.zeros(nodes.n), out=left)  # with a number it would take twice the time
 
-    def amounts_at(self, nodes: NodeTable, asked: Asked, row: int) -> list[tuple[int, int]]:
-        """(what would be left, what is offered) of each resource on one node."""
-        found: list[tuple[int, int]] = []
-        for resource, request in zip(asked.resources, asked.requests, strict=True):
-            capacity, free = nodes.room(resource, row, self._with_defaults)
-            found.append((free - request if free > request else 0, capacity))
-        return found
-
     def filled(self, nodes: NodeTable, rows: NDArray[np.int64], shapes: Iterable[PodShape]) -> int:
         """How full the nodes are, taken as one, together with pods of these shapes: a weighted mean, 0..100."""
         asked = self.asked(tuple(sum(column) for column in zip(*map(self.requests, shapes), strict=True)))
@@ -119,7 +111,7 @@ def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
 def percent(part: Any, whole: Any) -> Any:
     """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0. Of doubles it is exact, as `int32`, for a
     whole below 2**53/100; the column of parts is written over."""
-    if not isinstance(part, np.ndarray):
+    if isinstance(part, int):
         return part * 100 // whole
     part *= 100.0
     part /= whole

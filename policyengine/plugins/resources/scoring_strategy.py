@@ -81,7 +81,9 @@ class AllocationStrategy(ABC):
             counts = points > 0 if self.zero_counts_not else True
             weights = np.array(weights)[:, None] * (counts if is_offered is None else counts & is_offered)
             shares = np.maximum(weights.sum(axis=0), 1)
-        total = sum(one * weight for one, weight in zip(points, weights, strict=True))
+        total = points[0] * weights[0] if len(points) else np.zeros(nodes.n, dtype=np.int64)
+        for one, weight in zip(points[1:], weights[1:], strict=True):
+            total += one * weight
         scores: Scores = np.empty(nodes.n, dtype=np.int64)
         scores[:] = self._mean(total, shares)
         return at(scores, rows)
@@ -89,8 +91,9 @@ class AllocationStrategy(ABC):
     def score_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
         """The score of one node, 0..100."""
         total = shares = 0
-        for (left, capacity), weight in zip(self.resources.amounts_at(nodes, asked, row), asked.weights, strict=True):
-            points = self._points(left, capacity) if capacity else 0
+        for resource, request, weight in zip(*asked, strict=True):
+            capacity, free = nodes.room(resource, row, with_defaults=True)
+            points = self._points(max(free - request, 0), capacity) if capacity else 0
             if points or (capacity and not self.zero_counts_not):
                 total += points * weight
                 shares += weight

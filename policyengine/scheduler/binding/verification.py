@@ -95,11 +95,10 @@ def look(core: Core, unverified: UnverifiedBindings, node: str) -> None:
         core.actions.append(ReadNodePods(node))
 
 
-def look_again(core: Core) -> None:
+def look_again(core: Core, unverified: UnverifiedBindings) -> None:
     """Read the nodes whose time has come."""
-    if core.unverified is not None:
-        for node in [node for node, at in core.unverified.read_at.items() if at <= core.now]:
-            look(core, core.unverified, node)
+    for node in [node for node, at in unverified.read_at.items() if at <= core.now]:
+        look(core, unverified, node)
 
 
 def not_answered(core: Core, node: str, seconds: float) -> None:
