@@ -188,8 +188,9 @@ def _gives_up_nomination(old: PodInfo, new: PodInfo | None, events: list[Cluster
 
 def _take_over(core: Core, old: PodInfo | None, new: PodInfo | None, events: list[ClusterEvent]) -> None:
     for pod in (old, new):
-        if pod is not None:
-            pod_group_status.note_pod(core, pod)
+        named = None if pod is None else pod_groups.named_by(pod)
+        if named is not None:
+            pod_group_status.note(core, *named)
     if old is not None and (new is None or old.uid != new.uid):
         _gone(core, old)
     if new is not None:

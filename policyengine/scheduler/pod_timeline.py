@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from policyengine.framework.scoring import Choice
-    from policyengine.scheduler.queue.queued_pods import RoomMade
 
 LINES = 32
 PODS = 10_000
@@ -117,6 +116,16 @@ class PodTimelines:
             if said:
                 return str(said)
         return ""
+
+
+class RoomMade(NamedTuple):
+    """Room that preemption made for a pod."""
+
+    node: str
+    victims: tuple[str, ...]
+    """`namespace/name` of each."""
+    why: str
+    """Why this node, and so these victims."""
 
 
 class Placement(NamedTuple):

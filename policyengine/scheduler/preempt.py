@@ -38,8 +38,9 @@ from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import retry_after
 from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.pod_timeline import RoomMade
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pods import QueuedPod, RoomMade
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.reservations import READ_AGAIN
 
 if TYPE_CHECKING:

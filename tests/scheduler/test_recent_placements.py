@@ -9,8 +9,7 @@ from policyengine.framework.scoring import Choice
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import BindFailed, BindFailure, CandidateLoaded, PodDeleted, ProfileReplaced
-from policyengine.scheduler.pod_timeline import PODS, Placement, RecentPlacements
-from policyengine.scheduler.queue.queued_pods import RoomMade
+from policyengine.scheduler.pod_timeline import PODS, Placement, RecentPlacements, RoomMade
 from policyengine.scheduler.rollout import Mode, RolloutSettings
 from tests.scheduler.asking import Asking
 from tests.scheduler.driver import NAME, START, Driver, Label, binds, node, pod, profile

@@ -37,7 +37,7 @@ import msgspec
 
 from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.objects import format_time
-from policyengine.cluster.pod_groups import POD_GROUP, named_by
+from policyengine.cluster.pod_groups import POD_GROUP
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import (
@@ -60,13 +60,6 @@ _LAST: Final = (_FINISHED, _FAILED)
 def note(core: Core, kind: str, key: str) -> None:
     """The group's object changed."""
     core.pod_groups.changed.add((kind, key))
-
-
-def note_pod(core: Core, pod: PodInfo) -> None:
-    """A pod came, changed or went."""
-    named = named_by(pod)
-    if named is not None:
-        note(core, *named)
 
 
 def note_phase(core: Core, pod: Pod) -> None:

@@ -30,6 +30,7 @@ from policyengine.framework.events import ClusterEvent
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.scheduler.pod_timeline import RoomMade
 
 
 @direct_members
@@ -59,16 +60,6 @@ class Strategy(Enum):
 
 
 NO_PLUGINS: frozenset[str] = frozenset()
-
-
-class RoomMade(NamedTuple):
-    """Room that preemption made for a pod."""
-
-    node: str
-    victims: tuple[str, ...]
-    """`namespace/name` of each."""
-    why: str
-    """Why this node, and so these victims."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
