@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup system web demo test lint types contracts unit image policies bench bench-quick bench-beside bench-page \
+.PHONY: setup system web demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
         record fuzz soak attacks tuning ray release lock format clean
 
 setup: $(STAMP)
@@ -40,7 +40,7 @@ system:
 # What needs one processor each runs side by side, then what needs them all, or none beside it.
 test: system setup web
 	$(MAKE) -j2 lint types contracts policies image
-	$(MAKE) unit
+	$(MAKE) ratios unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -62,6 +62,12 @@ policies: setup # every branch of every policy that comes along is seen by its t
 
 image: setup web # what deploy/Dockerfile installs, in a virtual environment of its own
 	sh deploy/install.sh build/image
+
+# A few seconds of decisions as ratios within the run, beside those that were kept. It tells and never fails: machines are
+# noisy. `python -m benchmarks ratios --save FILE` keeps them anew.
+RATIOS := benchmarks/ratios.json
+ratios: setup
+	@$(BIN)/python -m benchmarks ratios --compare $(RATIOS) --threshold 0.5 || echo "a ratio grew by more than half, or nothing was measured: see above"
 
 # What docs/performance.md shows: on a machine that does nothing else. Each command is bounded; one that fails is told and
 # the page is made of the others. Minutes on 2 cores stand behind them.
@@ -86,6 +92,7 @@ bench-quick: setup # about 15 minutes
 	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5
 	timeout 300 $(BENCH) extender $(KEPT) # 1
 	timeout 300 $(BENCH) pages $(KEPT) # 1.5
+	timeout 120 $(BENCH) ratios $(KEPT) # 0.2
 	for one in $(PEERS) $(ALIKE); do timeout 180 $(BENCH) decisions $$one $(KEPT); done # 1.5
 	timeout 180 $(BENCH) decisions peer-mixed --policy policies/riya.policy $(KEPT) # 0.3
 	timeout 180 $(BENCH) memory --nodes 5000 --pods 50000 $(KEPT) # 0.2
@@ -94,6 +101,13 @@ bench-quick: setup # about 15 minutes
 	timeout 300 $(BENCH) limit $(KEPT) # 0.7
 	for one in $(PEERS); do timeout 600 $(BENCH) $$one $(KEPT); done # 5
 	timeout 300 $(BENCH) peer-basic --schedulers 2 $(KEPT) # 1
+
+# scheduler_perf's workloads by name, at its sizes, pods created during the run as it does; about 20 minutes.
+PERF := SchedulingBasic NodeAffinity PodAntiAffinity PodAffinity PreferredPodAffinity TopologySpreading \
+        MixedSchedulingBasePod PreemptionAsync Unschedulable MixedChurn Gang Daemonset
+bench-perf: setup
+	mkdir -p $(dir $(RESULTS))
+	for one in $(PERF); do timeout 600 $(BENCH) $$one --create during --no-limit $(KEPT); done
 
 # Needs KUBEBUILDER_ASSETS with etcd, kube-apiserver and kube-scheduler. RUNS of ours and of kube-scheduler in turn, at the
 # sizes kube-scheduler was recorded at; kube-scheduler alone places these pods in 200 s a run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from benchmarks.options import BenchError, asked
 from benchmarks.page import page, pictures
 from benchmarks.picture import NoPicture, svg
 from benchmarks.records import Record, UnusableRecords
-from benchmarks.report import sections
+from benchmarks.report import differences, sections
 from policyengine.commands.main import main
 from policyengine.commands.options import param_option
+
+WORSE = 1
 
 
 @click.command()
@@ -26,6 +29,13 @@ from policyengine.commands.options import param_option
 @click.option("--pods", type=click.IntRange(1), help="Pods to place, or to hold; default: the workload's.")
 @click.option("--policy", type=click.Path(path_type=Path), metavar="FILE", help="Default: the in-tree plugins.")
 @param_option
+@click.option(
+    "--create",
+    type=click.Choice(("before", "during")),
+    default="before",
+    show_default=True,
+    help="When the pods are created: before the scheduler starts, or while it runs.",
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
@@ -56,6 +66,10 @@ from policyengine.commands.options import param_option
     "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw a workload's run, or scale, as SVG."
 )
 @click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Keep the results in FILE.")
+@click.option("--compare", type=click.Path(path_type=Path), metavar="FILE", help="Compare ratios with those in FILE.")
+@click.option(
+    "--threshold", type=click.FloatRange(0), default=0.25, show_default=True, help="Growth of a ratio that is too much."
+)
 @click.option("--from", "source", type=click.Path(path_type=Path), metavar="FILE", help="Results that `page` shows.")
 @click.option(
     "--plots",
@@ -69,6 +83,8 @@ def bench(
     output: str,
     plot: Path | None,
     save: Path | None,
+    compare: Path | None,
+    threshold: float,
     source: Path | None,
     plots: Path | None,
     **options: Any,
@@ -92,12 +108,13 @@ def bench(
     extender              the extender on one core: names at 200 requests a second, whole node objects
     pages                 the pages that people look at: how long each takes, and what ten viewers cost
     churn                 attempts per placement and memory while pods, nodes and taints change, on a real server
+    ratios                a few seconds' worth of decisions, as ratios within the run
     page --from FILE      docs/performance.md, from saved results
 
     Workloads: peer-basic, -mixed, -spread, -affinity, -antiaffinity, -nodeaffinity as kube-scheduler was measured
-    with; -spread-mixed, -affinity-mixed and -antiaffinity-mixed, whose pods each have their own shape.
+    with, and those of Kubernetes' scheduler_perf by name (SchedulingBasic, TopologySpreading, …).
 
-    Exit codes: 0 measured; 1 a decision was wrong; 2 unusable input; 3 server unreachable.
+    Exit codes: 0 measured; 1 a ratio grew by more than --threshold; 2 unusable input; 3 server unreachable.
     """
     try:
         if what == "page":
@@ -105,12 +122,15 @@ def bench(
             return
         record = measure(asked(what, workload, **options))
         _tell(record, output)
+        worse = compare is not None and _compare(compare, record, threshold, output)
         if save is not None:
             records.save(save, [record])
         if plot is not None:
             _write(plot, svg(record))
     except (UnusableRecords, NoPicture) as error:
         raise BenchError(str(error)) from None
+    if worse:
+        sys.exit(WORSE)
 
 
 def _tell(record: Record, output: str) -> None:
@@ -120,6 +140,13 @@ def _tell(record: Record, output: str) -> None:
     for section in sections([record]):
         click.echo(section)
     click.echo(record.machine)
+
+
+def _compare(path: Path, record: Record, threshold: float, output: str) -> bool:
+    """Show the differences (on standard error beside JSON); whether one is too large."""
+    found = records.compare(records.load(path), record)
+    click.echo(differences(found, threshold), err=output == "json")
+    return any(one.growth > threshold for one in found)
 
 
 def _page(source: Path | None, plots: Path | None) -> None:

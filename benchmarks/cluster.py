@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from itertools import islice
 from random import Random
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from benchmarks.workloads import MEASURED, NAMESPACE, Json, Workload
+from benchmarks.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import Kind
 from policyengine.kube.http.client import ApiError, Client, Transport, error_of
@@ -29,7 +29,9 @@ MARK = "policyengine.io/bench"
 WORKERS = 32
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+SERVICES_PATH = f"/api/v1/namespaces/{NAMESPACE}/services"
 LEASES_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+CLASSES_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEADERS = {"Content-Type": "application/json"}
 _NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
 _PART = {"limit": "2000"}
@@ -101,18 +103,30 @@ class Cluster:
         return told if told and not told.startswith("v0.0.0") else f"{found.get('major')}.{found.get('minor')}"
 
     async def fill(self, workload: Workload, scheduler_name: str) -> None:
-        """Make nodes and waiting pods, in their order."""
+        """Make nodes, initial pods and waiting pods, in their order."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        await self._create([("/api/v1/namespaces", namespace)])
+        important = {"metadata": {"name": IMPORTANT}, "value": HIGH_PRIORITY}
+        important |= {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        await self._create([("/api/v1/namespaces", namespace), (CLASSES_PATH, important)])
         mark = _mark_of(workload)
         nodes = islice(workload.node_objects(), self._made, None)
         await self._create(("/api/v1/nodes", _marked(node, mark)) for node in nodes)
         self._made = workload.nodes
+        await self.fill_pods(workload, scheduler_name)
+
+    async def fill_pods(self, workload: Workload, scheduler_name: str) -> None:
+        """Make the pods alone; those that come during the run, not yet."""
+        await self._create((PODS_PATH, pod) for pod in workload.initial_objects())
+        if not workload.during:
+            await self.fill_waiting(workload, scheduler_name)
+
+    async def fill_waiting(self, workload: Workload, scheduler_name: str) -> None:
+        """Make the pods that are measured."""
         await self._create((PODS_PATH, pod) for pod in workload.pod_objects(scheduler_name))
 
     async def empty_pods(self) -> None:
-        """Delete every pod, event and lease of the benchmark's namespace."""
-        for path in (PODS_PATH, EVENTS_PATH, LEASES_PATH):
+        """Delete every pod, event, service and lease of the benchmark's namespace."""
+        for path in (PODS_PATH, EVENTS_PATH, SERVICES_PATH, LEASES_PATH):
             while await self._has_any(path):  # an answer holds what was deleted: of all at once it would be too long
                 await self._ignore_missing(call(self._transport, "DELETE", path, _NOW, _PART))
 
@@ -141,9 +155,20 @@ class Cluster:
         await self.empty_pods()
         paths = iter([f"/api/v1/nodes/{node.metadata.name}" for node in nodes])
         await asyncio.gather(*(self._delete(paths) for _ in range(WORKERS)))
+        await self._delete(iter([f"{CLASSES_PATH}/{IMPORTANT}"]))
 
     async def _has_any(self, path: str) -> bool:
         return bool(json.loads(await call(self._transport, "GET", path, query={"limit": "1"}))["items"])
+
+    async def recreate(self, items: Iterable[Json]) -> None:
+        """Create objects of any of the kinds churn makes."""
+        await self._create((_path_of(item), _marked(item) if item["kind"] == "Node" else item) for item in items)
+
+    async def remove(self, items: Iterable[Json]) -> None:
+        """Delete such objects."""
+        for item in items:
+            path = f"{_path_of(item)}/{item['metadata']['name']}"
+            await self._ignore_missing(call(self._transport, "DELETE", path, _NOW))
 
     async def scheduled_events(self) -> int:
         """How many measured pods have their Scheduled event."""
@@ -207,11 +232,12 @@ class Cluster:
 class Watcher:
     """Sees every measured pod get its node; `times` and `nodes` grow as it does."""
 
-    def __init__(self, client: Client) -> None:
-        """Changes are looked at every `GLANCE`, and not one by one, which would take a processor from those who are
-        measured."""
+    def __init__(self, client: Client, *, alone: bool = False) -> None:
+        """`alone`: nothing else is to be done meanwhile, so changes are looked at every `GLANCE`, and not one by one,
+        which would take a processor from those who are measured."""
         kind: Kind[Any] = Kind("Pod", "pods", Placed)
         self._reflector: Reflector[Any] = Reflector(client, kind, SystemClock(), Random(), namespace=NAMESPACE)
+        self._hold: Callable[[], None] = (lambda: time.sleep(GLANCE)) if alone else (lambda: None)
         self.times: list[float] = []
         """Moments, on the monotonic clock, in the order seen."""
         self.nodes: dict[str, str] = {}
@@ -231,7 +257,7 @@ class Watcher:
                 if isinstance(change, Observed):
                     self._see(change.object)
             if self.times:
-                time.sleep(GLANCE)  # noqa: ASYNC251  (nothing else is to be done meanwhile)
+                self._hold()
 
     def _see(self, pod: Placed) -> None:
         name, node = pod.metadata.name, pod.spec.node_name
@@ -249,6 +275,12 @@ def _mark_of(workload: Workload) -> str:
     return f"{workload.name}-{workload.nodes}"
 
 
-def _marked(node: Json, mark: str) -> Json:
+def _marked(node: Json, mark: str = "true") -> Json:
     node["metadata"]["annotations"] = {MARK: mark}
     return node
+
+
+def _path_of(item: Json) -> str:
+    """The collection of an object of the core group."""
+    plural = item["kind"].lower() + "s"
+    return "/api/v1/nodes" if plural == "nodes" else f"/api/v1/namespaces/{NAMESPACE}/{plural}"

@@ -50,9 +50,10 @@ class Core:
         self._scheduler_name = profile.scheduler_name
 
     def fill(self, workload: Workload) -> dict[str, Pod]:
-        """Take in the workload's nodes and waiting pods, then decide from now on. {UID: waiting pod}."""
+        """Take in the workload's nodes, initial and waiting pods, then decide from now on. {UID: waiting pod}."""
         waiting = {pod.metadata.uid: pod for pod in pods_of(workload, self._scheduler_name)}
         self.take(NodeObserved(node) for node in nodes_of(workload))
+        self.take(PodObserved(pod) for pod in decoded("initial", workload.initial_objects()))
         self.take(PodObserved(pod) for pod in waiting.values())
         self.handle(CacheSynced())
         return waiting

@@ -1,8 +1,8 @@
 """A workload, end to end: an API server, pods that wait, then a scheduler, each in a process of its own.
 
 Definitions, the same for every scheduler and for the client that decides nothing:
-1. Pods are created before the scheduler starts. The rate is from the first bind to the last, as a watch sees them; to
-   the last event, until the server has one for each.
+1. Pods are created before the scheduler starts, or from then on where the workload is so (`during`). The rate is from
+   the first bind to the last, as a watch sees them; to the last event, until the server has one for each.
 2. CPU is the scheduler process's, from its start until its last event is written; checks of decisions are taken out.
 3. Memory is its peak resident size. Of several schedulers that share the pods both are sums.
 """
@@ -10,6 +10,7 @@ Definitions, the same for every scheduler and for the client that decides nothin
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import tempfile
 import time
@@ -23,7 +24,7 @@ from benchmarks.cluster import Cluster, Watcher
 from benchmarks.figures import Samples, per_second, rate
 from benchmarks.placement import Placement, overcommitted
 from benchmarks.processes import Child, ChildFailed, Usage, compile_children, module, program
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Churn, Workload
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
@@ -79,6 +80,8 @@ class EndToEndFigures:
     """Of those, spent when the first bind was seen: start-up and the lists."""
     cpu_ms_per_pod: float
     peak_mb: float
+    created: str
+    """`before` the scheduler started, or `during` its run."""
     pods_per_node: tuple[int, int, float]
     """Least, most, mean over all nodes."""
     pods_per_node_deviation: float
@@ -174,16 +177,22 @@ class _Measuring:
         self._contestant = contestant
         self._cluster = cluster
         self._server = server
-        self._watcher = Watcher(client)
+        self._watcher = Watcher(client, alone=not workload.during and workload.churn is None)
         self._children: list[Child] = []
 
     async def run(self, path: Path, folder: Path) -> EndToEndFigures:
         watching = asyncio.create_task(self._watcher.run())
+        beside: list[asyncio.Task[None]] = []
         reports: list[dict[str, Any]] = []
         try:
             await self._watcher.synced.wait()
             started = time.monotonic()
             async with self._processes(path, folder):
+                if self._workload.during:
+                    waiting = self._cluster.fill_waiting(self._workload, self._contestant.scheduler_name)
+                    beside.append(asyncio.create_task(waiting))
+                if self._workload.churn is not None:
+                    beside.append(asyncio.create_task(churn(self._cluster, self._workload.churn)))
                 first = await self._first_bind(started)
                 await self._last_bind()
                 last_event = await self._last_event()
@@ -193,9 +202,10 @@ class _Measuring:
                     reports = [await child.finish() for child in self._children]
             return await self._figures(started, first, last, last_event, reports, words)
         finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
+            for task in (watching, *beside):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
 
     @asynccontextmanager
     async def _processes(self, path: Path, folder: Path) -> AsyncIterator[None]:
@@ -286,6 +296,7 @@ class _Measuring:
             first_bind_cpu_seconds=first.cpu_seconds,
             cpu_ms_per_pod=cpu * 1e3 / len(times) if times else 0.0,
             peak_mb=last.peak_mb,
+            created="during" if self._workload.during else "before",
             pods_per_node=(found.least, found.most, found.mean),
             pods_per_node_deviation=found.deviation,
             pods_per_zone=found.zones,
@@ -295,3 +306,15 @@ class _Measuring:
             checks=sum(int(one.get("checks", 0)) for one in reports),
             last_words=words,
         )
+
+
+async def churn(cluster: Cluster, plan: Churn) -> None:
+    """Make, and unmake, what the plan says, until cancelled."""
+    turn, before = 0, list[dict[str, object]]()
+    while True:
+        await asyncio.sleep(plan.every)
+        items = [make(turn) for make in plan.objects]
+        if plan.recreate:
+            await cluster.remove(before)
+        await cluster.recreate(json.loads(json.dumps(items)))
+        before, turn = items, turn + 1

@@ -70,19 +70,22 @@ class Samples:
     p50: float
     p99: float
     minimum: float
+    mean_after_first: float
+    """scheduler_perf's throughput: the first sample dropped, the mean of the others; of one sample, itself."""
     series: tuple[int, ...]
 
     @staticmethod
     def of(times: Sequence[float]) -> Samples:
         """From the moments of the binds, ascending, in seconds. The last second counts only where it is full."""
         if not times:
-            return Samples(0, 0, 0, ())
+            return Samples(0, 0, 0, 0, ())
         series = [0] * (int(times[-1] - times[0]) + 1)
         for moment in times:
             series[int(moment - times[0])] += 1
         full = series[:-1] or series
         ordered = sorted(full)
-        return Samples(percentile(ordered, 50), percentile(ordered, 99), ordered[0], tuple(series))
+        mean = statistics.fmean(full[1:] or full)
+        return Samples(percentile(ordered, 50), percentile(ordered, 99), ordered[0], mean, tuple(series))
 
 
 def rate(times: Sequence[float]) -> float:

@@ -22,7 +22,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.processes import say
-from benchmarks.workloads import WORKLOADS, Json, Workload
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.workloads import Json, Workload
 from policyengine.kube.config import process
 
 WARM_UP = 8

@@ -33,6 +33,7 @@ from benchmarks.pages import pages
 from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
+from benchmarks.ratios import NODES, PODS, ratios
 from benchmarks.recording import recording
 from benchmarks.records import Machine, Record, middle_runs, this_machine
 from benchmarks.reload import reloads
@@ -91,13 +92,15 @@ PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
     "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
     "pages": lambda asked: asyncio.run(pages(asked.nodes or NODES_OF_PAGES, asked.pods or PODS_OF_PAGES)),
     "churn": lambda asked: _churn(asked),
+    "ratios": lambda asked: ratios(asked.nodes or NODES, asked.pods or PODS),
 }
 """What is measured alone, and told as one number a row."""
 
 
 def record_of_rows(what: str, key: str, command: str, machine: Machine, rows: Sequence[Figure]) -> Record:
-    """The record of a part alone."""
-    return Record.made(what, key, command, machine, {"rows": [asdict(row) for row in rows]})
+    """The record of a part alone; the rows of `ratios` are what two runs can be compared by."""
+    compared = {row.what: row.value for row in rows} if what == "ratios" else {}
+    return Record.made(what, key, command, machine, {"rows": [asdict(row) for row in rows]}, compared)
 
 
 def _churn(asked: Asked) -> list[Figure]:
@@ -111,7 +114,8 @@ def _scale(asked: Asked, machine: Machine) -> Record:
     if not nodes or not pods:
         raise click.UsageError(f"the least points are of {NODES_OF_SCALE[0]:,} nodes and {PODS_OF_SCALE[0]:,} pods")
     found = asyncio.run(scale(nodes, pods, _say))
-    return Record.made("scale", f"{nodes[-1]}/{pods[-1]}", asked.command, machine, asdict(found))
+    exponents = {f"exponent, {name}": value for name, value in found.exponents.items()}
+    return Record.made("scale", f"{nodes[-1]}/{pods[-1]}", asked.command, machine, asdict(found), exponents)
 
 
 def _on_a_server(asked: Asked, machine: Machine) -> Record:
@@ -135,7 +139,7 @@ def end_to_end_record(
     first = next(run for each in found.values() for run in each)
     what = "end-to-end" if OURS in found else "limit"
     key = f"{first.workload} {first.nodes}/{first.pods} {policy} {first.server}"
-    key += " shared" * any("schedulers" in name for name in found)
+    key += " during" * (first.created == "during") + " shared" * any("schedulers" in name for name in found)
     figures: dict[str, Any] = {"runs": [asdict(run) for each in found.values() for run in each]}
     record = Record.made(what, key, command, machine, figures)
     medians = middle_runs(record)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import click
 from click.core import ParameterSource
 
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.workloads import Workload
 from policyengine.commands.policies import load_profiles
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import PolicyError, compile_policy
 from policyengine.simulator.real_server import ASSETS
 
 ALONE = (
@@ -32,6 +34,7 @@ ALONE = (
     "server",
     "extender",
     "pages",
+    "ratios",
     "limit",
     "churn",
     "page",
@@ -44,7 +47,7 @@ KUBE_SCHEDULER = "kube-scheduler"
 KUBE_SCHEDULER_FLAGS = (
     "--kubeconfig {kubeconfig} --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port=0"
 )
-UNTOLD = {"output", "plot", "save", "source", "plots"}
+UNTOLD = {"output", "plot", "save", "compare", "threshold", "source", "plots"}
 """Options that do not change what is measured."""
 
 
@@ -80,8 +83,9 @@ class Asked:
 
     @property
     def size(self) -> str:
-        """Workload, sizes and policy: what makes two measurements the same."""
-        return f"{self.workload.name} {self.workload.nodes}/{self.workload.pods} {self.policy}"
+        """Workload, sizes, policy and when pods come: what makes two measurements the same."""
+        during = " during" if self.workload.during else ""
+        return f"{self.workload.name} {self.workload.nodes}/{self.workload.pods} {self.policy}{during}"
 
     @property
     def policy(self) -> str:
@@ -98,6 +102,7 @@ def asked(
     pods: int | None,
     policy: Path | None,
     params: Mapping[str, str],
+    create: str,
     kubeconfig: Path | None,
     apiserver: Literal["embedded", "envtest"],
     beside: str | None,
@@ -117,8 +122,10 @@ def asked(
     if chosen not in WORKLOADS:
         known = ", ".join(WORKLOADS if what in ALONE else (*ALONE, *WORKLOADS))
         raise click.UsageError(f"there is no workload `{chosen}`; choose one of {known}")
-    workload = WORKLOADS[chosen].sized(nodes, pods)
-    profile, text = _policy(policy, params)
+    workload = replace(WORKLOADS[chosen].sized(nodes, pods), during=create == "during")
+    if schedulers and workload.policy:
+        raise click.UsageError(f"`{chosen}` has a policy of its own: it cannot be split among --schedulers")
+    profile, text = _policy(policy, params, workload)
     return Asked(
         what,
         workload,
@@ -169,7 +176,7 @@ def _program(beside: str) -> str:
     return f"{shlex.quote(str(path))} {KUBE_SCHEDULER_FLAGS}"
 
 
-def _policy(path: Path | None, params: Mapping[str, str]) -> tuple[Profile, str]:
+def _policy(path: Path | None, params: Mapping[str, str], workload: Workload) -> tuple[Profile, str]:
     """The profile that decides, and its text; the in-tree plugins have none. Raises `click.UsageError`, `BenchError`,
     and what `load_profiles` does."""
     if path is not None:
@@ -179,6 +186,11 @@ def _policy(path: Path | None, params: Mapping[str, str]) -> tuple[Profile, str]
         if len(profiles) != 1:
             raise BenchError(f"`{path}` holds {len(profiles)} policies; a benchmark is of one")
         return profiles[0], path.read_text(encoding="utf-8")
+    if workload.policy:
+        try:
+            return compile_policy(workload.policy, params), workload.policy
+        except PolicyError as error:
+            raise BenchError(str(error)) from None
     if params:
         raise click.UsageError("--param is for a policy: give its file with --policy")
     return default_profile(), ""

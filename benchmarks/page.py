@@ -25,8 +25,8 @@ makes this page of them. Nothing here is asserted by a test: times belong to a m
 times the medians are shown, with the range beside them. The load average says how busy the machine was with other work.
 
 A rate is from the first bind to the last, as a watch in a third process saw them, which looks a hundred times a
-second, of pods that waited before the scheduler started; *to the last event*: until the server had a Scheduled event
-for each. CPU is the scheduler process's from start to its last event,
+second, of pods that waited before the scheduler started, unless it says that they came during the run; *to the last
+event*: until the server had a Scheduled event for each. CPU is the scheduler process's from start to its last event,
 memory its peak. *kube-scheduler, recorded* is kube-scheduler 1.36.2 with the real API server and etcd on a machine of
 2 cores; ratios are taken only between programs measured in turn on one server. *limit* is a client that decides
 nothing: alone it only binds; `watch` decodes every pod that changes, `events` writes a Scheduled event for each
@@ -115,7 +115,7 @@ def _of_runs(record: Record) -> Iterator[Figure]:
     """Of the peer workloads: beside kube-scheduler on one real API server, or alone on the embedded one."""
     runs = middle_runs(record)
     ours, other = runs.get(OURS), runs.get(KUBE_SCHEDULER)
-    if ours is None or ours["workload"] not in FASTER:
+    if ours is None or ours["workload"] not in FASTER or ours["created"] != "before":
         return
     name = f"{ours['workload']}, {ours['nodes']:,} nodes, {ours['pods']:,} pods"
     if other is not None:

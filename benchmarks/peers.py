@@ -41,6 +41,22 @@ LIMIT: Final = {
     "limit, watch, events": (1_280, 0.25),
 }
 """The client that decides nothing on that real server: (binds a second, CPU ms a bind)."""
+FLOORS: Final = {
+    "SchedulingBasic": 270,
+    "Daemonset": 390,
+    "NodeAffinity": 220,
+    "PodAntiAffinity": 60,
+    "PodAffinity": 35,
+    "PreferredPodAffinity": 90,
+    "PreferredPodAntiAffinity": 90,
+    "TopologySpreading": 85,
+    "PreferredTopologySpreading": 125,
+    "MixedSchedulingBasePod": 140,
+    "PreemptionAsync": 160,
+    "Unschedulable": 140,
+    "MixedChurn": 265,
+}
+"""scheduler_perf's workloads: the pods a second below which its CI fails, on machines of its own."""
 
 
 def peer_of(workload: str, nodes: int, pods: int) -> Peer | None:

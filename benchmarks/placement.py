@@ -53,6 +53,8 @@ def overcommitted(workload: Workload, placed: Mapping[str, str]) -> Iterator[str
         on = placed.get(item["metadata"]["name"])
         if on is not None:
             _add(used, on, item)
+    for initial in workload.initial_objects():
+        _add(used, initial["spec"]["nodeName"], initial)
     for node in workload.node_objects():
         name = node["metadata"]["name"]
         for resource, amount in node["status"]["allocatable"].items():

@@ -1,4 +1,4 @@
-"""Results as JSON: kept in a file, one a measurement.
+"""Results as JSON: kept in a file, one a measurement, and compared by ratios.
 
 A file is `{"records": [...]}`; each record says what was measured, when, by which command, on which machine, and its
 figures. Saving again replaces the record of the same measurement. Times of two machines do not compare: ratios are of
@@ -118,7 +118,8 @@ def middle_runs(record: Record) -> dict[str, Json]:
 
 def title(run: Json) -> str:
     """The workload and its sizes."""
-    return f"{run['workload']}: {run['nodes']:,} nodes, {run['pods']:,} pods"
+    during = ", pods created during the run" if run["created"] == "during" else ""
+    return f"{run['workload']}: {run['nodes']:,} nodes, {run['pods']:,} pods{during}"
 
 
 def load(path: Path) -> list[Record]:
@@ -141,3 +142,26 @@ def save(path: Path, records: Sequence[Record]) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UnusableRecords(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One ratio, then and now."""
+
+    name: str
+    before: float
+    now: float
+
+    @property
+    def growth(self) -> float:
+        """By how much it grew, as a share of what it was: 0.1 is ten per cent worse."""
+        return self.now / self.before - 1 if self.before else 0.0
+
+
+def compare(before: Sequence[Record], now: Record) -> list[Difference]:
+    """Every ratio that both have. Raises `UnusableRecords` where they share none: silence is no verdict."""
+    old = next((one.ratios for one in before if one.key == now.key), {})
+    found = [Difference(name, old[name], value) for name, value in now.ratios.items() if name in old]
+    if not found:
+        raise UnusableRecords(f"the file to compare with has no ratios of `{now.key}`")
+    return found

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from benchmarks.figures import Figure
-from benchmarks.peers import LIMIT, peer_of
-from benchmarks.records import Json, Record, middle, runs_of, title
+from benchmarks.peers import FLOORS, LIMIT, peer_of
+from benchmarks.records import Difference, Json, Record, middle, runs_of, title
 from benchmarks.scale import ScaleFigures
 
 EMBEDDED = "embedded"
@@ -27,6 +27,7 @@ TITLES: Final = {
     "extender": ("The extender", "On a core of its own; by the clock, from the moment a request was due."),
     "churn": ("Churn", "On a real API server, each scheduler on one of its own; the same agenda for all."),
     "pages": ("Pages to look at", "Server, core and who asks in one process; pages by the clock, viewers by CPU."),
+    "ratios": ("In units of a fixed piece of work", "CPU of the core, so that two machines can be compared."),
 }
 """Of what is told as one number a row."""
 
@@ -113,6 +114,9 @@ def _end(record: Record, drawn: Mapping[str, str]) -> Iterator[str]:
     if peer is not None:
         cells = {"binds/s": f"{peer.binds_per_second:,}", "CPU s": f"{peer.cpu_seconds:g}"}
         rows.append(_sparse("*kube-scheduler, recorded*", cells | {"peak MB": f"{peer.memory_mb:,}"}))
+    if first["workload"] in FLOORS:
+        wanted = {"binds/s": f"{FLOORS[first['workload']]}"}
+        rows.append(_sparse("*asked of kube-scheduler by scheduler_perf's CI*", wanted))
     yield from ("", f"### {title(first)}", "", *table(RUN_COLUMNS, rows), "")
     yield from _ratio_lines(record)
     wrong = [told for run in record.figures["runs"] for told in run["overcommitted"]]
@@ -252,3 +256,13 @@ def _made(record: Record) -> str:
 
 def _when(record: Record) -> str:
     return f"{record.date}; load before: {record.machine.load:g}."
+
+
+def differences(found: Sequence[Difference], threshold: float) -> str:
+    """Every ratio then and now; those that grew too much are marked."""
+    rows = [
+        (one.name, f"{one.before:.3g}", f"{one.now:.3g}", f"{one.growth:+.1%}{' !' * (one.growth > threshold)}")
+        for one in found
+    ]
+    head = "compared with the saved run; of every ratio more is worse"
+    return "\n".join([head, "", *table(("ratio", "then", "now", "change"), rows)])

@@ -18,7 +18,8 @@ from typing import Any
 from benchmarks.decisions import Core, decoded, nodes_of
 from benchmarks.processes import resident_mb, say
 from benchmarks.scale import Point
-from benchmarks.workloads import WORKLOADS, Json, mixed, peer_node, pod
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.workloads import Json, mixed, peer_node, pod
 from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved

@@ -33,7 +33,8 @@ async def main(argument: dict[str, Any]) -> None:
 
 
 async def _fill(api: ApiServer, argument: dict[str, Any]) -> None:
-    from benchmarks.workloads import NAMESPACE, WORKLOADS
+    from benchmarks.scheduler_perf import WORKLOADS
+    from benchmarks.workloads import NAMESPACE
 
     workload = WORKLOADS[argument["workload"]].sized(argument["nodes"], argument["pods"])
     await _create(api, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})

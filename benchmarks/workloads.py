@@ -1,7 +1,8 @@
 """What a benchmark workload is, and the peer workloads.
 
 The `peer-*` workloads are those kube-scheduler 1.36.2 was measured with on a real API server: nodes `node-%06d` of
-4 cpu, 32Gi, 110 pods in ten zones; pods of 100m / 500Mi created in order before the scheduler starts.
+4 cpu, 32Gi, 110 pods in ten zones; pods of 100m / 500Mi created in order before the scheduler starts. Those of
+scheduler_perf stand in `workloads_perf`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 Json = dict[str, Any]
 
@@ -19,11 +20,28 @@ NAMESPACE = "bench"
 """Where every pod of a workload lives."""
 MEASURED = "pod-"
 """What the names of measured pods begin with; no other pod's does."""
+IMPORTANT = "bench-important"
+"""The PriorityClass of pods that preempt, and its value."""
+HIGH_PRIORITY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """Changes that go on while pods are placed: every `every` seconds one object of each kind in `objects`."""
+
+    every: float
+    objects: tuple[Callable[[int], Json], ...]
+    """From the number of the turn to an object, whose name the number is part of."""
+    recreate: bool
+    """Whether the object of the turn before is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A cluster to fill and the pods to fill it with; `pod(i)` is the i-th pod's JSON, without schedulerName."""
+    """A cluster to fill and the pods to fill it with; `pod(i)` is the i-th pod's JSON, without schedulerName.
+
+    Initial pods stand on the nodes from the start, round robin; scheduler_perf has them scheduled first.
+    """
 
     name: str
     summary: str
@@ -31,16 +49,34 @@ class Workload:
     pods: int
     pod: Callable[[int], Json]
     node: Callable[[int], Json]
+    initial: int = 0
+    initial_pod: Callable[[int, int], Json] | None = None
+    """From (i, how many) to a pod."""
+    churn: Churn | None = None
+    policy: str = ""
+    """The policy the workload is about; empty: the in-tree plugins."""
+    during: bool = False
+    """Whether the measured pods are created while the scheduler runs, as scheduler_perf does, not before it starts."""
     schedulers: int = 1
     """Among how many schedulers the measured pods are split, pod by pod."""
 
     def sized(self, nodes: int | None, pods: int | None) -> Workload:
-        """The same workload at another size; None keeps the definition's."""
-        return replace(self, nodes=nodes or self.nodes, pods=pods or self.pods)
+        """The same workload at another size; None keeps the definition's. Initial pods grow with the nodes."""
+        count = nodes or self.nodes
+        return replace(self, nodes=count, pods=pods or self.pods, initial=self.initial * count // self.nodes)
 
     def node_objects(self) -> Iterator[Json]:
         """Every node of the cluster, in order."""
         return map(self.node, range(self.nodes))
+
+    def initial_objects(self) -> Iterator[Json]:
+        """The pods that are bound already, in order."""
+        for i in range(self.initial if self.initial_pod is not None else 0):
+            assert self.initial_pod is not None
+            item = self.initial_pod(i, self.initial)
+            item["metadata"]["name"] = f"initial-{i:06d}"
+            item["spec"]["nodeName"] = self.node(i % self.nodes)["metadata"]["name"]
+            yield item
 
     def pod_objects(self, scheduler_name: str) -> Iterator[Json]:
         """Every waiting pod, in order of creation."""
@@ -54,14 +90,14 @@ class Workload:
         return name if self.schedulers == 1 else f"{name}-{i % self.schedulers}"
 
 
-def peer_node(i: int) -> Json:
-    """Node i: 4 cpu, 32Gi, 110 pods, in zone i mod 10."""
+def peer_node(i: int, zone: str = "", pods: str = "110") -> Json:
+    """Node i: 4 cpu, 32Gi, 110 pods, in zone i mod 10 or the one given."""
     name = f"node-{i:06d}"
-    size = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    size = {"cpu": "4", "memory": "32Gi", "pods": pods}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: f"zone{i % 10}"}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone or f"zone{i % 10}"}},
         "spec": {},
         "status": {
             "capacity": size,
@@ -98,13 +134,13 @@ def mixed(i: int) -> Json:
     return pod(i, cpu=f"{50 + i % 97}m", memory=f"{100 + i % 389}Mi")
 
 
-def spread(i: int) -> Json:
+def spread(i: int, when: str = "DoNotSchedule") -> Json:
     """color=blue, spread over zones, maxSkew 5."""
     labels = {"color": "blue"}
     constraint = {
         "maxSkew": 5,
         "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
+        "whenUnsatisfiable": when,
         "labelSelector": {"matchLabels": labels},
     }
     return pod(i, labels=labels, topologySpreadConstraints=[constraint])
@@ -128,9 +164,22 @@ def own_shape(i: int, item: Json) -> Json:
     return shaped
 
 
+def preferred(i: int, kind: str, color: str) -> Json:
+    """Preferred podAffinity or podAntiAffinity (`kind`), weight 1, host by host, to pods of its own colour."""
+    labels = {"color": color}
+    term = {"weight": 1, "podAffinityTerm": affinity_term(labels, HOSTNAME)}
+    return pod(i, labels=labels, affinity={kind: {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+
 def in_zones(i: int, *zones: str) -> Json:
     """Required nodeAffinity: zone In zones."""
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
+    return pod(i, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _selector(terms)}})
+
+
+def on_node(i: int, name: str) -> Json:
+    """Required nodeAffinity by matchFields to one node, as the DaemonSet controller writes it."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}]
     return pod(i, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _selector(terms)}})
 
 
@@ -138,7 +187,7 @@ def _selector(terms: list[Json]) -> Json:
     return {"nodeSelectorTerms": terms}
 
 
-_PEERS = (
+PEERS = (
     Workload("peer-basic", "default pods: 100m, 500Mi", 5_000, 10_000, pod, peer_node),
     Workload("peer-mixed", "every pod its own shape", 5_000, 10_000, mixed, peer_node),
     Workload("peer-spread", "zone spread, DoNotSchedule, maxSkew 5", 5_000, 5_000, spread, peer_node),
@@ -191,6 +240,3 @@ _PEERS = (
         peer_node,
     ),
 )
-
-WORKLOADS: Final = {workload.name: workload for workload in _PEERS}
-"""Every workload by name."""

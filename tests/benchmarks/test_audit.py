@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.decisions import EPOCH, nodes_of
-from benchmarks.workloads import WORKLOADS, pod
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.workloads import pod
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile

@@ -25,8 +25,8 @@ from benchmarks.queue import queue
 from benchmarks.recording import recording
 from benchmarks.reload import reloads
 from benchmarks.report import TITLES, sections
+from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.server import server
-from benchmarks.workloads import WORKLOADS
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import checked, compile_text
@@ -240,7 +240,7 @@ def a_record(rate_of_ours: float = 500.0) -> records.Record:
 
 
 def other_record() -> records.Record:
-    return results.rows("language", Figure("lint", 2.0, "ms"))
+    return results.rows("ratios", Figure("a decision", 2.0, "units"))
 
 
 def test_ratios_are_costs_of_ours_over_the_other() -> None:
@@ -264,9 +264,20 @@ def test_what_is_saved_is_read_back_and_saved_anew_replaced(tmp_path: Path) -> N
     records.save(file, [a_record(), other])
     records.save(file, [a_record(800.0)])
     found = records.load(file)
-    assert [one.what for one in found] == ["end-to-end", "language"]
+    assert [one.what for one in found] == ["end-to-end", "ratios"]
     assert found[0].ratios["time / limit"] == 1.25
     assert found[1].to_json() == json.loads(json.dumps(other.to_json()))
+
+
+def test_a_ratio_that_grew_shows_by_how_much() -> None:
+    (time, _, cpu) = records.compare([a_record(500.0)], a_record(400.0))
+    assert (time.name, round(time.growth, 3)) == ("time / limit", 0.25)
+    assert cpu.growth == 0.0
+
+
+def test_nothing_in_common_is_no_verdict() -> None:
+    with pytest.raises(records.UnusableRecords, match="no ratios of `ratios`"):
+        records.compare([a_record()], other_record())
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"records": [{"what": "x"}]}', '{"records": [1]}'])

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from benchmarks.cluster import Cluster, NotOurs, Watcher, call
-from benchmarks.workloads import WORKLOADS
+from benchmarks.cluster import MARK, Cluster, NotOurs, Watcher, call
+from benchmarks.scheduler_perf import WORKLOADS
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
@@ -43,7 +44,7 @@ async def test_the_next_run_of_the_workload_finds_its_nodes_and_no_pod(transport
     }
 
 
-@pytest.mark.parametrize("other", [WORKLOADS["peer-basic"].sized(7, 9), WORKLOADS["peer-mixed"].sized(6, 9)])
+@pytest.mark.parametrize("other", [WORKLOADS["peer-basic"].sized(7, 9), WORKLOADS["SchedulingBasic"].sized(6, 9)])
 async def test_the_nodes_of_another_workload_go(transport: MemoryTransport, other: Any) -> None:
     await Cluster(transport).fill(other, "s")
     cluster = Cluster(transport)
@@ -55,6 +56,24 @@ async def test_the_nodes_of_another_workload_go(transport: MemoryTransport, othe
     assert nodes["node-000003"]["labels"]["topology.kubernetes.io/zone"] == "zone3"
 
 
+async def test_churn_is_marked_and_unmade_and_what_it_left_makes_all_nodes_go(
+    transport: MemoryTransport,
+) -> None:
+    cluster = Cluster(transport)
+    await cluster.fill(TINY, "s")
+    churn = WORKLOADS["MixedChurn"].churn
+    assert churn is not None
+    items = [make(0) for make in churn.objects]
+    await cluster.recreate(items)
+    assert (await there(transport, "/api/v1/nodes"))["churned-000000"]["annotations"] == {MARK: "true"}
+    await cluster.remove(items)
+    assert "churned-000000" not in await there(transport, "/api/v1/nodes")
+    assert await there(transport, "/api/v1/namespaces/bench/services") == {}
+    await cluster.recreate(items)
+    await cluster.clear(TINY)
+    assert await there(transport, "/api/v1/nodes") == {}
+
+
 async def test_a_cluster_of_others_is_left_alone(transport: MemoryTransport) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "precious"}}
     await call(transport, "POST", "/api/v1/nodes", json.dumps(node).encode())
@@ -64,9 +83,18 @@ async def test_a_cluster_of_others_is_left_alone(transport: MemoryTransport) -> 
     assert list(await there(transport, "/api/v1/nodes")) == ["precious"]
 
 
+async def test_pods_that_come_during_the_run_are_not_there_before(transport: MemoryTransport) -> None:
+    cluster = Cluster(transport)
+    during = replace(WORKLOADS["SchedulingBasic"].sized(10, 4), during=True)
+    await cluster.fill(during, "s")
+    assert await pods(transport) == ["initial-000000", "initial-000001"]
+    await cluster.fill_waiting(during, "s")
+    assert len(await pods(transport)) == 6
+
+
 async def test_each_measured_pod_is_seen_to_get_its_node_once_and_read_back(transport: MemoryTransport) -> None:
     cluster, client = Cluster(transport), Client(transport)
-    await cluster.fill(WORKLOADS["peer-basic"].sized(10, 4), "s")
+    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 4), "s")
     watcher = Watcher(client)
     watching = asyncio.create_task(watcher.run())
     await watcher.synced.wait()
@@ -81,8 +109,9 @@ async def test_each_measured_pod_is_seen_to_get_its_node_once_and_read_back(tran
 
 async def test_an_emptied_cluster_has_nothing_of_the_benchmark_s(transport: MemoryTransport) -> None:
     cluster = Cluster(transport)
-    await cluster.fill(WORKLOADS["peer-basic"].sized(10, 5), "s")
-    assert await pods(transport) == [f"pod-{i:06d}" for i in range(5)]
+    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 5), "s")
+    assert await pods(transport) == ["initial-000000", "initial-000001", *(f"pod-{i:06d}" for i in range(5))]
+    assert "bench-important" in await there(transport, "/apis/scheduling.k8s.io/v1/priorityclasses")
     await cluster.empty()
-    for path in ("/api/v1/nodes", "/api/v1/namespaces/bench/pods"):
-        assert await there(transport, path) == {}, path
+    for path in ("/api/v1/nodes", "/api/v1/namespaces/bench/pods", "/apis/scheduling.k8s.io/v1/priorityclasses"):
+        assert not any(not name.startswith("system-") for name in await there(transport, path)), path

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import measure
+from benchmarks import measure, ratios
 from benchmarks.__main__ import bench
 from tests.commands.process import benchmarks
 
@@ -67,15 +67,16 @@ def test_its_params_take_other_values(full: Path) -> None:
     assert record["key"] == "decisions peer-basic 10/20 full(most=1)"
 
 
-def test_so_they_do_in_the_scheduler_s_own_process(full: Path) -> None:
-    given = ("--policy", full, "--param", "most=2", "--no-limit", "-o", "json")
+def test_so_they_do_in_the_scheduler_s_own_process_where_pods_may_come_while_it_runs(full: Path) -> None:
+    given = ("--policy", full, "--param", "most=2", "--create", "during", "--no-limit", "-o", "json")
     ended = benchmarks("peer-basic", *SMALL, *given)
     assert ended.code == 0, ended.err
     assert "20 of 20 bound" in ended.err
     record = json.loads(ended.out)
     (run,) = record["figures"]["runs"]
-    assert run["bound"] == 20
-    assert record["command"].endswith("--no-limit")
+    assert (run["bound"], run["created"]) == (20, "during")
+    assert record["command"].endswith("--create during --no-limit")
+    assert record["key"].endswith(" during")
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,20 @@ def test_a_value_that_a_param_cannot_have_is_told(full: Path, param: str, told: 
     assert told in ended.err
 
 
-def test_what_is_saved_can_be_shown(tmp_path: Path) -> None:
+def test_what_is_saved_can_be_compared_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratios, "ROUNDS", 1)
     results = tmp_path / "results.json"
-    assert benchmarks("memory", *SMALL, "--save", results).code == 0
+    asked = ("ratios", "--nodes", "20", "--pods", "5")
+    assert benchmarks(*asked, "--save", results).code == 0
+    content = json.loads(results.read_text())
+    for saved, code in ((1e9, 0), (1e-9, 1)):
+        content["records"][0]["ratios"] = {"peer-basic: decision": saved}
+        results.write_text(json.dumps(content))
+        ended = benchmarks(*asked, "--compare", results)
+        assert ended.code == code, ended.err
+        assert "| peer-basic: decision |" in ended.out
+    ended = benchmarks("memory", *SMALL, "--compare", results)
+    assert (ended.code, "has no ratios of `memory peer-basic 10/20 default`" in ended.err) == (2, True)
     shown = benchmarks("page", "--from", results)
     assert shown.code == 0 and shown.out.startswith("# What it costs")
 
@@ -108,9 +120,11 @@ def test_what_is_saved_can_be_shown(tmp_path: Path) -> None:
         (("page",), "`page` needs --from FILE"),
         (("page", "--from", "/nowhere/results.json"), "cannot read `/nowhere/results.json`: no such file"),
         (("peer-basic", "--kubeconfig", "/nowhere/config"), "kubeconfig `/nowhere/config` does not exist"),
+        (("memory", *SMALL, "--compare", "/nowhere/r.json"), "cannot read `/nowhere/r.json`"),
         (("memory", *SMALL, "--save", "/nowhere/r.json"), "cannot write `/nowhere/r.json`"),
         (("decisions", *SMALL, "--param", "a=1"), "--param is for a policy: give its file with --policy"),
         (("decisions", *SMALL, "--policy", "/"), "`/` is a folder; a benchmark is of one file"),
+        (("decisions", "Gang", *SMALL, "--param", "a=1"), "`a` is no parameter of the policy"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
@@ -160,6 +174,7 @@ def test_several_schedulers_share_a_workload() -> None:
         (("peer-basic", "--beside", "kube-scheduler"), "is not there or cannot be run; $KUBEBUILDER_ASSETS names its"),
         (("peer-basic", "--apiserver", "envtest", "--kubeconfig", "x"), "--kubeconfig names a server that runs"),
         (("decisions", "--schedulers", "2"), "--schedulers is for a workload"),
+        (("Gang", "--schedulers", "2"), "`Gang` has a policy of its own"),
         (("memory", *SMALL, "--plot", "x.svg"), "there is no picture of `memory`"),
         (("scale", "--nodes", "10"), "the least points are of 1,000 nodes and 10,000 pods"),
         (("scale", "peer-basic"), "`scale` takes no second workload"),

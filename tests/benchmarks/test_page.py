@@ -117,11 +117,11 @@ def test_the_growth_and_what_was_given_up_are_told() -> None:
 
 def test_results_of_another_version_are_told_in_one_line(tmp_path: Path) -> None:
     content = {"records": [beside(500.0).to_json()]}
-    del content["records"][0]["figures"]["runs"][0]["moved"]
+    del content["records"][0]["figures"]["runs"][0]["created"]
     (tmp_path / "old.json").write_text(json.dumps(content))
     shown = CliRunner().invoke(bench, ("page", "--from", str(tmp_path / "old.json")))
     assert shown.exit_code == 2
-    assert "was saved by another version: a result in it has no 'moved'" in " ".join(shown.output.split())
+    assert "was saved by another version: a result in it has no 'created'" in " ".join(shown.output.split())
 
 
 def test_the_command_writes_the_page_and_its_pictures(tmp_path: Path) -> None:

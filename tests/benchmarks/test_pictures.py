@@ -40,7 +40,7 @@ def test_scale_is_drawn_against_nodes_and_against_pods_with_its_exponents() -> N
     assert {"different pods: n^1.00", "identical pods: n^0.00", "nodes", "pods"} <= texts(grown())
 
 
-@pytest.mark.parametrize("record", [ends(run("policyengine", 50.0, samples=Samples(50, 50, 50, (50,))))])
+@pytest.mark.parametrize("record", [ends(run("policyengine", 50.0, samples=Samples(50, 50, 50, 50, (50,))))])
 def test_a_run_shorter_than_a_second_has_a_picture_too(record: Record) -> None:
     assert "policyengine" in texts(record)
 

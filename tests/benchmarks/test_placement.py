@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.placement import Placement, overcommitted, thousandths
-from benchmarks.workloads import WORKLOADS
+from benchmarks.scheduler_perf import WORKLOADS
 
 TWENTY = WORKLOADS["peer-basic"].sized(20, 1)
 
@@ -35,7 +35,7 @@ def test_bounds_enclose_the_mean_and_nothing_is_lost(nodes: list[int]) -> None:
 
 
 def test_a_node_that_came_later_counts_where_it_has_pods() -> None:
-    found = Placement.of(TWENTY, {"pod-0": "node-later"})
+    found = Placement.of(TWENTY, {"pod-0": "churned-000001"})
     assert (found.most, found.zones) == (1, (0, 0))
 
 
@@ -45,6 +45,13 @@ def test_a_node_that_holds_more_than_it_has_is_found() -> None:
     assert list(overcommitted(crowded, fits)) == []
     told = list(overcommitted(crowded, {f"pod-{i:06d}": "node-000000" for i in range(41)}))
     assert told == ["node-000000: 4.1 of 4 cpu"]
+
+
+def test_initial_pods_count_too() -> None:
+    workload = WORKLOADS["PreemptionAsync"].sized(1, 5)
+    assert list(overcommitted(workload, {f"pod-{i:06d}": "node-000000" for i in range(4)})) == []
+    over = list(overcommitted(workload, {f"pod-{i:06d}": "node-000000" for i in range(5)}))
+    assert over == ["node-000000: 4.1 of 4 cpu"]
 
 
 def test_quantities_are_read_as_workloads_write_them() -> None:
