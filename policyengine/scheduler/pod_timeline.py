@@ -1,8 +1,9 @@
 """What happened to each pod, and why it stands where it stands: for `explain --live` and for people who ask.
 
-Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last. A
-line is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod until others
-push them out.
+Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last; of
+placements fewer, where together they hold more than `PARTS` numbers and names, as under a policy of many scores. A line
+is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod until others push
+them out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LINES = 32
 PODS = 10_000
+PARTS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +153,21 @@ class RecentPlacements:
     """The last placement of each pod, of those placed last. One that was given up later stays until there is another:
     whoever reads it compares the node."""
 
-    def __init__(self, most: int = PODS) -> None:
+    def __init__(self, most: int = PODS, most_parts: int = PARTS) -> None:
         self._by_pod: OrderedDict[str, Placement] = OrderedDict()
         self._most = most
+        self._most_parts = most_parts
+        self._parts = 0
 
     def note(self, uid: str, placement: Placement) -> None:
         """The pod was placed."""
+        before = self._by_pod.pop(uid, None)
+        if before is not None:
+            self._parts -= _parts(before)
         self._by_pod[uid] = placement
-        self._by_pod.move_to_end(uid)
-        if len(self._by_pod) > self._most:
-            self._by_pod.popitem(last=False)
+        self._parts += _parts(placement)
+        while len(self._by_pod) > self._most or self._parts > self._most_parts:
+            self._parts -= _parts(self._by_pod.popitem(last=False)[1])
 
     def of(self, uid: str) -> Placement | None:
         """The pod's last placement, if it is among those kept."""
@@ -169,6 +176,12 @@ class RecentPlacements:
     def newest_first(self) -> Iterator[tuple[str, Placement]]:
         """(UID, placement) of all that are kept."""
         return reversed(self._by_pod.items())
+
+
+def _parts(placement: Placement) -> int:
+    """How many numbers and names it holds that another decision may have more of."""
+    choice, room = placement.choice, placement.room
+    return len(choice.scores) + len(choice.refused) + len(choice.best) + (0 if room is None else len(room.victims))
 
 
 def _line(told: _Told) -> TimelineEntry:

@@ -150,3 +150,17 @@ def test_as_many_are_kept_as_timelines() -> None:
     for number in range(PODS + 1):
         placements.note(f"uid {number}", record(number))
     assert (placements.of("uid 0"), placements.of("uid 1")) == (None, record(1))
+
+
+def test_decisions_of_many_scores_are_kept_in_smaller_numbers() -> None:
+    def placement(scores: int) -> Placement:
+        choice = Choice("scored", 2, 2, (), ("n1",), (("first", 1),) * scores, (0,) * scores)
+        return Placement(START, START, 1, "taste", "hash", choice, None)
+
+    placements = RecentPlacements(most=100, most_parts=90)
+    for number in range(10):
+        placements.note(f"pod-{number}", placement(29))
+    assert [uid for uid, _ in placements.newest_first()] == ["pod-9", "pod-8", "pod-7"]
+    placements.note("pod-8", placement(9))
+    placements.note("pod-10", placement(9))
+    assert [uid for uid, _ in placements.newest_first()] == ["pod-10", "pod-8", "pod-9", "pod-7"]
