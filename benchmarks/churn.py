@@ -30,7 +30,7 @@ from benchmarks.processes import Child, program, with_byte_code
 from benchmarks.workloads import HOSTNAME, NAMESPACE, ZONE, Json, affinity_term, peer_node, pod
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
-from policyengine.simulator.controllers.cluster import MERGE, STRATEGIC, Caller
+from policyengine.simulator.controllers.controller_client import MERGE, STRATEGIC, Caller
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.sandbox import World, world, write_kubeconfig
 

@@ -27,7 +27,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.writing.events import EventRecorder
+from policyengine.kube.writing.pod_events import EventRecorder
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 

@@ -16,7 +16,7 @@ from policyengine.clock import SystemClock
 from policyengine.kube.config import process
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import Request
+from policyengine.simulator.api_server.http_requests import Request
 
 
 async def main(argument: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from benchmarks.options import KUBE_SCHEDULER, KUBE_SCHEDULER_FLAGS
 from benchmarks.processes import Child, ChildFailed, program, with_byte_code
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ApiError, ConnectionFailed
-from policyengine.simulator.controllers.cluster import Caller
+from policyengine.simulator.controllers.controller_client import Caller
 from policyengine.simulator.real_server import ASSETS, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from policyengine.commands.explain import explain
-from policyengine.commands.explaining.live import show as show_timeline
+from policyengine.commands.explaining.live_answers import show as show_timeline
 from policyengine.commands.main import main
 from policyengine.commands.simulate import simulate
 from policyengine.control_characters import escaped, escaped_lines, escaped_values
 from policyengine.kube.config.process import JsonLines, TextLines
-from policyengine.kube.writing.events import conditions
-from tests.kube.writing.test_events import an_event, written
+from policyengine.kube.writing.pod_events import conditions
+from tests.kube.writing.test_pod_events import an_event, written
 
 EVIL = "a\n00:00:00 INFO    forged\r\x1b[2J\x9b1m\x00\u202e\u2028z"
 SHOWN = r"a\n00:00:00 INFO    forged\r\x1b[2J\x9b1m\x00\u202e\u2028z"

@@ -30,7 +30,7 @@ from policyengine.tuning.judging import Job, Judges, Task, Workload, judge
 from policyengine.tuning.objective import interval, objective
 from policyengine.tuning.search import Study
 from policyengine.tuning.session import Found, NothingToChoose, Session
-from policyengine.tuning.subject import Subject
+from policyengine.tuning.tuned_policy import Subject
 from policyengine.tuning.workers import Processes, Ray, WorkersUnusable
 
 POLICY: Final = Path(__file__).parents[2] / "policies" / "gpu-packing.policy"

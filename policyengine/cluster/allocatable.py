@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from policyengine.quantity import QuantityError
 
 LIMIT = 1 << 62

@@ -24,7 +24,7 @@ from typing import Annotated, Final
 import msgspec
 
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 MOST_GROUPS: Final = 1000
 LEAST_CPU, LEAST_MEMORY = 10, 16 * 1024 * 1024

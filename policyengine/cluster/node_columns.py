@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.derived import DerivedColumns
 from policyengine.cluster.journal import grown
 from policyengine.cluster.node_objects import ContainerImage, Node, Taint
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 

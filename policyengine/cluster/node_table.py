@@ -22,8 +22,8 @@ from policyengine.cluster.journal import Journal, Rows, stable_hash
 from policyengine.cluster.node_columns import ImageIndex, Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
+from policyengine.cluster.pod_requests import CPU, MEMORY
 from policyengine.cluster.pod_table import PodTable
-from policyengine.cluster.requests import CPU, MEMORY
 
 
 class NodeTable(NodeColumns):

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
-from policyengine.cluster.changes import object_event
 from policyengine.cluster.device_objects import ResourceClaim, ResourceSlice
 from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ActionType, ClusterEvent
 from policyengine.cluster.objects import ObjectMeta, Wire
 from policyengine.cluster.pending_claims import PendingClaims
+from policyengine.cluster.update_events import object_event
 
 T = TypeVar("T", bound=Wire)
 

@@ -11,8 +11,8 @@ from enum import Enum
 
 from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
+from policyengine.cluster.pod_requests import Requests
 from policyengine.cluster.pod_shape import PodShape, interned, interned_map, shape_again, shape_of
-from policyengine.cluster.requests import Requests
 from policyengine.cluster.workload_objects import Namespace, NativePodGroup, PodGroup
 from policyengine.enum_members import direct_members
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
-from policyengine.cluster.requests import QOSClass, Requests, account, qos_class, resize_infeasible
+from policyengine.cluster.pod_requests import QOSClass, Requests, account, qos_class, resize_infeasible
 
 H = TypeVar("H", bound=Hashable)
 

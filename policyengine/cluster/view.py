@@ -29,7 +29,6 @@ from contextlib import contextmanager
 from copy import copy
 from typing import NamedTuple, TypeVar
 
-from policyengine.cluster.changes import departure, node_events, pod_events
 from policyengine.cluster.demand_history import DemandHistory
 from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
@@ -45,6 +44,7 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.pod_store import PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
+from policyengine.cluster.update_events import departure, node_events, pod_events
 from policyengine.cluster.usage_counts import Grouping, UsageCounts
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 

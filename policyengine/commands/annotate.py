@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.forecasting import Forecaster
-    from policyengine.server.annotator.source import Naming, Source
-    from policyengine.server.annotator.sources import Queries
+    from policyengine.server.annotator.measurement import Naming, Source
+    from policyengine.server.annotator.measuring import Queries
 
 FAILED = 1
 _LARGEST_TOKEN = 1 << 20
@@ -109,8 +109,8 @@ def _asked(
     **times: Any,
 ) -> Asked:
     from policyengine.server.annotator.annotations import Settings
-    from policyengine.server.annotator.source import BadPattern, Naming
-    from policyengine.server.annotator.sources import CPU_QUERY, MEMORY_QUERY, Queries
+    from policyengine.server.annotator.measurement import BadPattern, Naming
+    from policyengine.server.annotator.measuring import CPU_QUERY, MEMORY_QUERY, Queries
 
     if (prometheus is None) is not metrics_server:
         raise click.UsageError("name one source: --prometheus URL or --metrics-server")
@@ -165,7 +165,7 @@ async def _annotate(asked: Asked, server: Server) -> int:
 
 
 def _source(asked: Asked, client: Client) -> Source:
-    from policyengine.server.annotator.sources import MetricsServer, Prometheus
+    from policyengine.server.annotator.measuring import MetricsServer, Prometheus
 
     if asked.prometheus is None:
         return MetricsServer(client, asked.window, asked.forecast is not None)

@@ -12,7 +12,7 @@ import click
 from policyengine.commands.options import UnusableInput, cannot_read, output_option, param_option, policy_option
 
 if TYPE_CHECKING:
-    from policyengine.compiler.conversion.documents import Document
+    from policyengine.compiler.conversion.input_documents import Document
 
 DEFAULT_URL = "http://127.0.0.1:8888"
 Target = Literal["policy", "run", "kube-scheduler", "scheduling-policy"]
@@ -53,7 +53,7 @@ def convert(files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, pa
 
 
 def _policies(paths: Sequence[Path]) -> str:
-    from policyengine.compiler.conversion.documents import wanted_profiles
+    from policyengine.compiler.conversion.input_documents import wanted_profiles
     from policyengine.compiler.conversion.reading import ConversionError
     from policyengine.compiler.conversion.wanted import policy_text
     from policyengine.plugins.registry import IN_TREE
@@ -68,7 +68,7 @@ def _policies(paths: Sequence[Path]) -> str:
 def _run_configuration(paths: Sequence[Path]) -> str:
     import yaml
 
-    from policyengine.compiler.conversion.documents import run_configuration
+    from policyengine.compiler.conversion.input_documents import run_configuration
     from policyengine.compiler.conversion.reading import ConversionError
     from policyengine.kube.config.configuration import read
 
@@ -84,7 +84,7 @@ def _run_configuration(paths: Sequence[Path]) -> str:
 
 def _documents(paths: Sequence[Path]) -> list[Document]:
     from policyengine import plain_yaml, regular_file
-    from policyengine.compiler.conversion.documents import documents
+    from policyengine.compiler.conversion.input_documents import documents
     from policyengine.compiler.conversion.reading import ConversionError
 
     found: list[Document] = []

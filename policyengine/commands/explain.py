@@ -23,7 +23,7 @@ from policyengine.commands.options import (
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
-    from policyengine.commands.explaining.cluster import ExplainedCluster
+    from policyengine.commands.explaining.explained_cluster import ExplainedCluster
     from policyengine.framework.profile import Profile
 
 
@@ -83,7 +83,7 @@ def explain(
     namespace is one of the context's namespace; in a file, of `default`.
     """
     if live is not None:
-        from policyengine.commands.explaining.live import Endpoints, explain_live
+        from policyengine.commands.explaining.live_answers import Endpoints, explain_live
 
         if name or pod or cluster_path or paths or params or alone or now is not None:
             raise click.UsageError(
@@ -97,7 +97,7 @@ def explain(
     given, asked = _given(paths, params), pod if name is None else name
     notes: list[str] = []
     if cluster_path is None and given is None and not alone and now is None:
-        from policyengine.commands.explaining.live import explain_running
+        from policyengine.commands.explaining.live_answers import explain_running
 
         unasked = explain_running(asked, kubeconfig, context, leases, output)
         if unasked is None:
@@ -115,14 +115,14 @@ def explain(
     if output == "json":
         click.echo(json.dumps(entries, indent=2))
     else:
-        from policyengine.commands.explaining.table import show, show_forecast
+        from policyengine.commands.explaining.as_text import show, show_forecast
 
         (show if alone else show_forecast)(entries)
 
 
 def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, output: str) -> None:
     """Of a pod that is on a node: why it is there, as of now."""
-    from policyengine.commands.explaining.table import show_placed
+    from policyengine.commands.explaining.as_text import show_placed
     from policyengine.diagnosis.why_here import explain_placed
 
     phase = cluster.pods[asked].status.phase
@@ -159,7 +159,7 @@ def _cluster(
     path: Path | None, kubeconfig: Path | None, context: str | None, given: Sequence[Profile] | None
 ) -> ExplainedCluster:
     """What is asked about: a file, or the cluster of a kubeconfig."""
-    from policyengine.commands.explaining.cluster import from_file, from_server
+    from policyengine.commands.explaining.explained_cluster import from_file, from_server
 
     if path is not None:
         return from_file(path, given)

@@ -288,7 +288,7 @@ def _of_cluster(
     path: Path | None, kubeconfig: Path | None, context: str | None, old: Sequence[Profile] | None, now: float | None
 ) -> Source:
     from policyengine.clock import SystemClock
-    from policyengine.commands.explaining.cluster import from_file, from_server
+    from policyengine.commands.explaining.explained_cluster import from_file, from_server
     from policyengine.kube.config import credentials
     from policyengine.plan.rerun import rerun
     from policyengine.plan.snapshot import history_of, once_each

@@ -34,7 +34,7 @@ SHOWN = 8
 
 
 def _schema() -> object:
-    from policyengine.recording.schema import schema
+    from policyengine.recording.json_schema import schema
 
     return schema()
 
@@ -136,7 +136,7 @@ def _answer(state: SchedulerState, now: float, question: tuple[str, ...], output
 
 
 def _explain(state: SchedulerState, pod: str, output: str) -> None:
-    from policyengine.commands.explaining.live import named, show
+    from policyengine.commands.explaining.live_answers import named, show
     from policyengine.server import debug
 
     namespace, name = named(pod, "default")

@@ -155,7 +155,7 @@ def _begun(
 def _as_it_is(path: Path, given: list[Profile] | None) -> tuple[History, list[Profile]]:
     """The cluster of a dump, at the time at which the newest of it was created."""
     from policyengine.cluster.pod_info import seconds_or_none
-    from policyengine.commands.explaining.cluster import from_file
+    from policyengine.commands.explaining.explained_cluster import from_file
     from policyengine.plan.snapshot import history_of, once_each
 
     found = from_file(path, given)

@@ -50,8 +50,8 @@ def test(
     Exit codes: 0 every test passed; 1 a test failed, proves nothing, or there is none, or too little is covered or
     noticed; 2 a file cannot be used, or a policy in it has errors.
     """
+    from policyengine.commands.testing.execution import Settings, run
     from policyengine.commands.testing.report import written
-    from policyengine.commands.testing.run import Settings, run
 
     settings = Settings(
         coverage=coverage or coverage_min is not None,

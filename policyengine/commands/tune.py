@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from policyengine.language.diagnostics import Source
     from policyengine.tuning.judging import Job, Judges, Workload
     from policyengine.tuning.session import Found
-    from policyengine.tuning.subject import Subject
+    from policyengine.tuning.tuned_policy import Subject
 
 NO_GAIN: Final = 1
 STUDY, LOCK, PARAMS, PATCH, RESULT, PAGE = (
@@ -165,7 +165,7 @@ def _subject(paths: Sequence[Path], params: dict[str, str]) -> Subject:
     from policyengine.commands.policies import load_profiles
     from policyengine.language.diagnostics import Source
     from policyengine.tuning.dimensions import NothingToTune
-    from policyengine.tuning.subject import Subject
+    from policyengine.tuning.tuned_policy import Subject
 
     profiles = load_profiles(paths, params, one_a_scheduler=False)
     if len(profiles) != 1:

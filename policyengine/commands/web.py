@@ -132,10 +132,10 @@ def _recorded(path: Path, paths: tuple[Path, ...]) -> tuple[Source, Source | Non
 
 def _dumped(path: Path, paths: tuple[Path, ...]) -> Source:
     from policyengine.clock import SystemClock
-    from policyengine.commands.explaining.cluster import from_file
+    from policyengine.commands.explaining.explained_cluster import from_file
     from policyengine.commands.policies import load_profiles
     from policyengine.commands.progress import progress
-    from policyengine.server.pages.dump import dumped
+    from policyengine.server.pages.cluster_file import dumped
 
     cluster = from_file(path, load_profiles(paths) if paths else None)
     with progress(f"playing {len(cluster.waiting)} pods that wait"):

@@ -12,8 +12,8 @@ from policyengine import quantity
 from policyengine.cluster.node_objects import NodeSelector
 from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_objects import Container, PodSpec, Resources
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.pod_shape import shape_of
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.plugins.selectors.node_selector import required_affinity
 
 T = TypeVar("T", bound=Struct)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_objects import PodSpec
-from policyengine.diagnosis import kubectl
+from policyengine.diagnosis import kubectl_commands
 from policyengine.diagnosis.victims import places, roomiest
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.status import Rows
@@ -34,7 +34,7 @@ def uncordoned(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attemp
     for row in roomiest(attempt, what_if, rows):
         node = what_if.node(attempt, row)
         name = node.metadata.name
-        line = kubectl.line("uncordon", name, names=[name])
+        line = kubectl_commands.line("uncordon", name, names=[name])
         yield attempt.with_nodes(Change("uncordon", "", f"uncordon {name}", 1.0, {"node": name}, line), [as_new(node)])
 
 
@@ -49,7 +49,7 @@ def untainted(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt
             node = replace(node, spec=replace(node.spec, taints=tuple(one for one in node.spec.taints if one != taint)))
             text = taint_text(taint)
             detail = {"node": name, "key": taint.key, "value": taint.value, "effect": taint.effect}
-            line = kubectl.line("taint", "node", name, f"{text}-", names=[name, *taint.key.split("/")])
+            line = kubectl_commands.line("taint", "node", name, f"{text}-", names=[name, *taint.key.split("/")])
             change = Change("untaint", "", f"remove the taint {text} from {name}", 1.4, detail, line)
             changed = changed.with_nodes(change, [node])
         else:
@@ -75,7 +75,7 @@ def with_labels(attempt: Attempt, node: Node, labels: Mapping[str, str]) -> Atte
         node = replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, key: value}))
         text = f"label node {name} {key}={value}" + ("" if had is None else f" instead of {had}")
         detail = {"node": name, "key": key, "value": value}
-        line = kubectl.label("node", [name], key, value)
+        line = kubectl_commands.label("node", [name], key, value)
         change = Change("label", f"node {key}", text, 1.4 if had is None else 1.8, detail, line)
         attempt = attempt.with_nodes(change, [node])
     return attempt

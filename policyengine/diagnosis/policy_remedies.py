@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from policyengine.diagnosis import kubectl
+from policyengine.diagnosis import kubectl_commands
 from policyengine.diagnosis.changed_spec import amount_text, requesting
 from policyengine.diagnosis.node_remedies import is_of_kubernetes, with_labels
 from policyengine.diagnosis.victims import free_room, places, roomiest
@@ -102,7 +102,7 @@ def _labels(attempt: Attempt, what_if: WhatIf, rows: Rows, name: str) -> Iterato
         for value in _frequent(seen + Counter({text: n for text, n in nodes.items() if text is not None})):
             if pod.labels.get(key) != value:
                 detail = {"pod": pod.key, "key": key, "value": value}
-                line = kubectl.label("pod", attempt.names, key, value, pod.namespace)
+                line = kubectl_commands.label("pod", attempt.names, key, value, pod.namespace)
                 change = Change("label", f"pod {key}", f"label the pod {key}={value}", 1.4, detail, line)
                 yield attempt.with_label(change, key, value)
     for key in of_node[:KEYS]:

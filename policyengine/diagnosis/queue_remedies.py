@@ -20,7 +20,7 @@ from policyengine.cluster.storage_objects import (
 )
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import ReplicaSet
-from policyengine.diagnosis import kubectl
+from policyengine.diagnosis import kubectl_commands
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.suggestion import nearest_first
 
@@ -50,7 +50,7 @@ def ungated(attempt: Attempt) -> Iterator[Attempt]:
     gates = [gate.name for gate in pod.shape.spec.scheduling_gates]
     if gates:
         text = f"remove the scheduling gate{'s' * (len(gates) > 1)} {', '.join(gates)}"
-        line = kubectl.patch("pod", attempt.names, pod.namespace, "merge", {"spec": {"schedulingGates": None}})
+        line = kubectl_commands.patch("pod", attempt.names, pod.namespace, "merge", {"spec": {"schedulingGates": None}})
         change = Change("gate", "", text, 1.0, {"gates": gates}, line)
         yield attempt.with_spec(change, lambda spec: replace(spec, scheduling_gates=()))
 
@@ -90,7 +90,9 @@ def _scaled(view: ClusterView, pod: PodInfo, size: int) -> str:
     if owner is None or owner.kind not in _SCALED:
         return ""
     object_name = f"{_SCALED[owner.kind]}/{owner.name}"
-    return kubectl.line("scale", object_name, f"--replicas={size}", names=[owner.name], namespace=pod.namespace)
+    return kubectl_commands.line(
+        "scale", object_name, f"--replicas={size}", names=[owner.name], namespace=pod.namespace
+    )
 
 
 def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:

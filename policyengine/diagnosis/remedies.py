@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_objects import PodSpec, Toleration
-from policyengine.diagnosis import kubectl, node_remedies, policy_remedies, queue_remedies
+from policyengine.diagnosis import kubectl_commands, node_remedies, policy_remedies, queue_remedies
 from policyengine.diagnosis.changed_spec import (
     REQUIRED,
     required_node_expressions,
@@ -103,7 +103,7 @@ def _tolerate(attempt: Attempt, taint: Taint, cost: float = 1.2) -> Attempt:
     path, value = "/spec/tolerations", {**detail, "operator": "Equal"}
     some = pod.shape.spec.tolerations
     patch = {"op": "add", "path": f"{path}/-" if some else path, "value": value if some else [value]}
-    line = kubectl.patch("pod", attempt.names, pod.namespace, "json", [patch])
+    line = kubectl_commands.patch("pod", attempt.names, pod.namespace, "json", [patch])
     change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail, line)
     return attempt.with_spec(change, lambda spec: replace(spec, tolerations=(*spec.tolerations, added)))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.diagnosis import kubectl
+from policyengine.diagnosis import kubectl_commands
 from policyengine.diagnosis.changed_spec import amount_text
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf, waiting_mates
 from policyengine.framework.evaluator import Evaluator
@@ -192,7 +192,11 @@ def _freed(
     cost = 1.1 if ends else 1.5 + 0.2 * len(leaving)
     one_place = len({pod.namespace for pod in leaving}) == 1 and not ends
     command = [pod.name for pod in leaving]
-    line = kubectl.line("delete", "pod", *command, names=command, namespace=leaving[0].namespace) if one_place else ""
+    line = (
+        kubectl_commands.line("delete", "pod", *command, names=command, namespace=leaving[0].namespace)
+        if one_place
+        else ""
+    )
     change = Change("free", "", f"free {what} on {node}: {how}", cost, detail, line)
     return attempt.without(change, frozenset(pod.uid for pod in leaving))
 

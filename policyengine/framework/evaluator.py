@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyengine.framework.changes import NO_ROWS, Changes
-from policyengine.framework.column import PluginColumn, filter_columns, score_columns
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
+from policyengine.framework.plugin_column import PluginColumn, filter_columns, score_columns
 from policyengine.framework.profile import Profile
 from policyengine.framework.scoring import ONLY, Choice, NodeScores, PluginScores, Ring
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.framework.changes import FEW, ChangeLog, Changes, Reader
-from policyengine.framework.column import PluginColumn
 from policyengine.framework.plugin import NormalizedScorePlugin, Scores
+from policyengine.framework.plugin_column import PluginColumn
 from policyengine.framework.scoring import INFEASIBLE, SCORED, SHOWN, BestNodes, Choice, Ring, leaders
 from policyengine.framework.status import Code, Rows, Status
 

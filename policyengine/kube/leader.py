@@ -33,7 +33,7 @@ from typing import Any, NoReturn
 
 from policyengine.clock import Clock, micro_time
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Meta, number
 
 logger = logging.getLogger(__name__)

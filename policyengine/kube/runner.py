@@ -20,9 +20,9 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import RecordEvent

@@ -22,7 +22,7 @@ from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Runner
 from policyengine.kube.stores import Store
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.scheduler.messages import DrivenCore
 from policyengine.scheduler.state import SchedulerState
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import DUPLICATE_NAME, SAME_SCHEDULER, TOO_MANY
+from policyengine.language.checking.findings import Report
 from policyengine.language.checking.libraries import File, Libraries, overlays_of
 from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
 from policyengine.language.checking.policy_checks import PolicyCheck
-from policyengine.language.checking.report import Report
 from policyengine.language.checking.setting_checks import check_scheduler
 from policyengine.language.diagnostics import Diagnostic, Related, Source, in_order
 from policyengine.language.parsing.tokens import MAX_FINDINGS

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.literal_types import BINARY, DECIMAL
-from policyengine.language.evaluator import Closure, Evaluation, Names
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.parsing.member_parser import parse_expression
+from policyengine.language.scalar_evaluator import Closure, Evaluation, Names
 from policyengine.language.types import DYN
 from policyengine.language.values import (
     INT64_MAX,

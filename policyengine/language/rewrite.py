@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
-from policyengine.language.evaluator import evaluated
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, extent, rebuilt
+from policyengine.language.scalar_evaluator import evaluated
 from policyengine.language.schema import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span
 from policyengine.language.types import QUANTITIES, Kind, Shape

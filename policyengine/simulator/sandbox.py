@@ -30,7 +30,7 @@ from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.controllers.cluster import Object
+from policyengine.simulator.controllers.controller_client import Object
 from policyengine.simulator.controllers.kubelet import NODE_SIZE, READY, Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.controllers.volumes import DEFAULT_CLASS

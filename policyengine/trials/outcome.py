@@ -10,9 +10,9 @@ from typing import Any
 
 from policyengine import quantity
 from policyengine.framework.profile import Profile
-from policyengine.trials.changes import matching
 from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, clock, mean_share, percentile
 from policyengine.trials.scenario import Clause, Json, Scenario, ScenarioError
+from policyengine.trials.scenario_changes import matching
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any, Final
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.checking.test_checks import QUESTIONS
-from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk
+from policyengine.language.scalar_evaluator import Closure, Names, evaluated
 from policyengine.language.syntax import Span
 from policyengine.language.values import EvaluationError, display, optional
 from policyengine.plugins.resources.fit import TOO_MANY_PODS

@@ -27,10 +27,10 @@ from policyengine.language.parse import SourceError, read_source
 from policyengine.plugins.registry import IN_TREE, default_profile
 from policyengine.policy_compiler import compile_files
 from policyengine.suggestion import closest
-from policyengine.trials.changes import plan_changes
 from policyengine.trials.outcome import Outcome, verdicts
 from policyengine.trials.play import Play, Watch
 from policyengine.trials.scenario import Json, Place, Scenario, ScenarioError, read
+from policyengine.trials.scenario_changes import plan_changes
 from policyengine.trials.trial import Driven, TrialTooLong, bare
 
 

@@ -20,7 +20,7 @@ from policyengine.plan.rerun import PastPlay, alone, finished, replaced
 from policyengine.trials.play import Play
 from policyengine.trials.simulation import Simulation
 from policyengine.tuning.objective import Objective, broken
-from policyengine.tuning.subject import Subject, Values
+from policyengine.tuning.tuned_policy import Subject, Values
 from policyengine.tuning.workers import Workers
 
 Look = Callable[[float, dict[str, Any]], bool]

@@ -24,7 +24,7 @@ from typing import Any, Final
 from policyengine.tuning.dimensions import Dimension
 from policyengine.tuning.judging import Figures, Judged, Judges, Task
 from policyengine.tuning.objective import Objective
-from policyengine.tuning.subject import Values
+from policyengine.tuning.tuned_policy import Values
 
 BATCH: Final = 8
 ENOUGH: Final = 16

@@ -25,7 +25,7 @@ import aiohttp
 from policyengine.clock import SystemClock
 from policyengine.kube.config.credentials import trusting
 from policyengine.kube.http.client import ApiError, ConnectionFailed
-from policyengine.simulator.controllers.cluster import MERGE, Caller
+from policyengine.simulator.controllers.controller_client import MERGE, Caller
 from policyengine.simulator.real_server import connect
 from tests.faults.objects import MAPS, NODES, PODS, pod
 from tests.faults.process_cluster import SERVES

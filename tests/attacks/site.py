@@ -19,7 +19,7 @@ from aiohttp.test_utils import unused_port
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config.credentials import trusting
-from policyengine.simulator.controllers.cluster import Caller
+from policyengine.simulator.controllers.controller_client import Caller
 from policyengine.simulator.real_server import connect
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.objects import NODES, node

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import sharing
 from benchmarks.sharing import NOW, PODS_PATH, Pool, Run
-from policyengine.simulator.controllers.cluster import Caller
+from policyengine.simulator.controllers.controller_client import Caller
 
 
 class NotingCaller(Caller):

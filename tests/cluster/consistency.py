@@ -11,8 +11,8 @@ from typing import Any
 from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_requests import CPU, MEMORY
 from policyengine.cluster.pod_table import ABSENT, PodTable
-from policyengine.cluster.requests import CPU, MEMORY
 from policyengine.cluster.usage_counts import UsageCounts
 from policyengine.cluster.view import ClusterView
 

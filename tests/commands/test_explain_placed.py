@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from policyengine.commands.explain import explain
-from policyengine.commands.explaining.live import show
-from policyengine.commands.explaining.table import show_why
+from policyengine.commands.explaining.as_text import show_why
+from policyengine.commands.explaining.live_answers import show
 from policyengine.diagnosis.why_here import why_here
 from policyengine.scheduler.messages import PodDeleted
 from policyengine.scheduler.pod_timeline import RecentPlacements

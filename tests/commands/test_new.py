@@ -18,7 +18,7 @@ from policyengine.commands.lint import lint
 from policyengine.commands.linting import files as lint_files
 from policyengine.commands.new import POINTS, module_name, new, plugin_name
 from policyengine.commands.test import test as run_tests
-from policyengine.compiler.conversion.configuration import POINTS as EXTENSION_POINTS
+from policyengine.compiler.conversion.scheduler_configuration import POINTS as EXTENSION_POINTS
 from tests.commands.process import ROOT
 
 

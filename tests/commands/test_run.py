@@ -13,7 +13,7 @@ from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.real_server import connect
 from tests.commands.process import policyengine
 

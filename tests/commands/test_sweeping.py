@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from policyengine.tuning.subject import in_tree
 from policyengine.tuning.sweep import Seeds
+from policyengine.tuning.tuned_policy import in_tree
 from tests.tuning.played import TEXT, policy, recording, scenario
 
 

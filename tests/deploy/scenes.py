@@ -26,10 +26,10 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.server.annotator.annotations import Settings as AnnotatorSettings
 from policyengine.server.annotator.annotator import Annotator
-from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.sources import MetricsServer
+from policyengine.server.annotator.measurement import Measured, QueryRefused, SourceUnreachable
+from policyengine.server.annotator.measuring import MetricsServer
 from policyengine.server.callers import AccessRefused, Reviewer
-from policyengine.server.extender.cluster import WatchedCluster
+from policyengine.server.extender.known_cluster import WatchedCluster
 from policyengine.server.managed_certificate import CertificateStore
 from policyengine.server.rewards.monitor import KEY, Monitor, Settings
 from policyengine.simulator.sandbox import node

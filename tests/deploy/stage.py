@@ -12,7 +12,7 @@ from typing import Any
 from policyengine.clock import Clock, SystemClock
 from policyengine.kube.http.client import Client, ConnectionFailed, Response, Transport
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.real_server import connect, real_server
 from tests.alpha_gates import GROUPS, GROUPS_API, flag
 from tests.deploy import rights

@@ -19,8 +19,8 @@ from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import ADMIN as ADMINISTRATOR
-from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.api_server.http_requests import ADMIN as ADMINISTRATOR
+from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.real_server import connect, real_server
 from policyengine.simulator.sandbox import create, kubeconfig, node, write_kubeconfig

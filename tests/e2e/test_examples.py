@@ -12,8 +12,8 @@ import yaml
 from policyengine.commands.policies import load_profiles
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.e2e.account import SCHEDULER, set_up
 from tests.e2e.cluster import POLICIES

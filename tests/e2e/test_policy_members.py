@@ -17,7 +17,7 @@ from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, connect, real_server
 from policyengine.simulator.sandbox import create, node
 from tests.scheduler.invariants import validate

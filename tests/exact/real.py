@@ -12,7 +12,7 @@ from typing import Any
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Transport
-from policyengine.simulator.controllers.cluster import Caller
+from policyengine.simulator.controllers.controller_client import Caller
 from policyengine.simulator.real_server import real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.alpha_gates import TOLERATIONS, flag

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from policyengine.simulator.api_server.requests import Request
+from policyengine.simulator.api_server.http_requests import Request
 from tests.faults.objects import MERGE, PODS, Json
 from tests.faults.world import World
 from tests.faulty_server import effects as fault

@@ -26,7 +26,7 @@ from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.recording.directory import files
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import UnusableRecording
-from policyengine.simulator.controllers.cluster import MERGE, Caller
+from policyengine.simulator.controllers.controller_client import MERGE, Caller
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.objects import MAPS, NODES, PODS, node, pod

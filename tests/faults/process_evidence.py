@@ -16,7 +16,7 @@ from typing import Any
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Transport
 from policyengine.kube.leader import LeaseSettings
-from policyengine.simulator.controllers.cluster import Caller
+from policyengine.simulator.controllers.controller_client import Caller
 from tests.faults.auditor import Auditor
 from tests.faults.knowledge import Call, Policy
 

@@ -20,8 +20,8 @@ import msgspec
 from policyengine.clock import SystemClock
 from policyengine.seldom_collected import collect_seldom
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.api_server.store import Entry, encode, key_of
+from policyengine.simulator.api_server.http_requests import ADMIN, User
+from policyengine.simulator.api_server.storage import Entry, encode, key_of
 from tests.faults.write_log import tell_writes
 from tests.faulty_server.server import FaultyServer, Write
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyengine.kube.leader import LeaseSettings
-from policyengine.simulator.api_server.store import Entry, encode
+from policyengine.simulator.api_server.storage import Entry, encode
 from tests.faults.objects import MERGE
 from tests.faults.recorded import cache_of
 from tests.faults.world import Replica, World

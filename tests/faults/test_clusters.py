@@ -192,7 +192,7 @@ def never_computing_again(patch: Any) -> None:
 @fault(
     30,
     "I2 I9",
-    defence="a kept answer is computed again in every row a journal names (`framework/column.py`)",
+    defence="a kept answer is computed again in every row a journal names (`framework/plugin_column.py`)",
     taken_out="the journals name no rows",
     without=never_computing_again,
 )

@@ -10,8 +10,8 @@ import pytest
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.runner import Runner
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Store
 from tests.faults.defence import fault
 from tests.faults.objects import NODES
@@ -223,7 +223,8 @@ def not_asking_who_it_is(patch: pytest.MonkeyPatch) -> None:
 @fault(
     31,
     "I3 I7",
-    defence="the UID of the namespace kube-system is asked for before a watch is resumed (`kube/watching/history.py`)",
+    defence="the UID of the namespace kube-system is asked for before a watch is resumed "
+    "(`kube/watching/server_versions.py`)",
     taken_out="a cluster whose versions are ahead continues the watches of another",
     without=not_asking_who_it_is,
 )
@@ -238,7 +239,7 @@ async def test_31_another_cluster_answers_under_the_address(world: World) -> Non
 @fault(
     31,
     "I3 I7",
-    defence="whose UID the namespace kube-system has is asked for again and again (`kube/watching/history.py`)",
+    defence="whose UID the namespace kube-system has is asked for again and again (`kube/watching/server_versions.py`)",
     taken_out="two clusters pass for one where the versions allow it",
     without=not_asking_who_it_is,
 )

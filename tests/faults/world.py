@@ -28,8 +28,8 @@ from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.state import SchedulerState
+from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import Request
 from tests.faults.auditor import Auditor
 from tests.faults.knowledge import Policy
 from tests.faults.objects import MAPS, MERGE, NODES, PODS, Json, binding, node, pod

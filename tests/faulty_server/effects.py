@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from policyengine.simulator.api_server.requests import Request, Response
+from policyengine.simulator.api_server.http_requests import Request, Response
 from policyengine.simulator.api_server.statuses import ApiError, expired
-from policyengine.simulator.api_server.store import decode, encode, metadata
+from policyengine.simulator.api_server.storage import decode, encode, metadata
 
 
 @dataclass(frozen=True, slots=True)

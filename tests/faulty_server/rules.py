@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.requests import ConnectionDropped, Request, RequestInfo, Response
+from policyengine.simulator.api_server.http_requests import ConnectionDropped, Request, RequestInfo, Response
 from tests.faulty_server.effects import (
     REQUEST_EFFECTS,
     Delay,

@@ -8,10 +8,10 @@ from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.handler import ApiServer, error_response
-from policyengine.simulator.api_server.requests import ADMIN, Request, RequestInfo, Response, parse_path
+from policyengine.simulator.api_server.http_requests import ADMIN, Request, RequestInfo, Response, parse_path
 from policyengine.simulator.api_server.statuses import ApiError
-from policyengine.simulator.api_server.store import Object, decode
-from policyengine.simulator.api_server.writing import registry
+from policyengine.simulator.api_server.storage import Object, decode
+from policyengine.simulator.api_server.writing import rest_storage
 from policyengine.simulator.api_server.writing.call import Call, Caller
 from tests.faulty_server.effects import Drop
 from tests.faulty_server.rules import Faults
@@ -84,7 +84,7 @@ class FaultyServer(ApiServer):
     def is_slow(self) -> bool:  # type: ignore[override]
         return self.faults.active
 
-    def after_write(self, write: registry.Write) -> None:
+    def after_write(self, write: rest_storage.Write) -> None:
         entry, before, who = write.entry, write.before, write.caller
         self.writes.append(
             Write(

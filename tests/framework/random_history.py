@@ -15,9 +15,9 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.changes import Changes
-from policyengine.framework.column import PluginColumn, PluginColumns
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import UNCONCERNED
+from policyengine.framework.plugin_column import PluginColumn, PluginColumns
 from policyengine.framework.status import Refusal
 from policyengine.plugins.registry import default_profile
 from tests.plugins import random_cluster

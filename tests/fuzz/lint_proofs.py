@@ -17,10 +17,10 @@ from itertools import combinations
 from typing import Any
 
 from policyengine.language import ir
+from policyengine.language.bounds import Bounds
 from policyengine.language.check import check
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.ir.ir_walk import children, free_locals, rebuilt, walk
-from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
 from policyengine.language.parse import parse_file

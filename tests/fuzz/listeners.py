@@ -23,8 +23,8 @@ from policyengine.server.extender.app import serve
 from policyengine.server.listening import listening
 from policyengine.server.webhook import application
 from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.fuzz.guided import Target
 from tests.fuzz.readers import damaged

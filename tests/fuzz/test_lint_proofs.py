@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from policyengine.language import ir
-from policyengine.language.functions.bounds import Interval
-from policyengine.language.lint.bounds import Bounds
+from policyengine.language.bounds import Bounds
+from policyengine.language.functions.answer_bounds import Interval
 from tests.fuzz.lint_proofs import main, tried
 
 

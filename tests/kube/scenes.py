@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.sandbox import create, node
 from tests.faulty_server import effects as fault
 from tests.faulty_server.server import FaultyServer

@@ -19,8 +19,8 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create
 from tests.kube import scenes
 from tests.kube.scenes import EVENTS, PODS, pod

@@ -35,8 +35,8 @@ from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create
 from tests.record.servers import As
 

@@ -73,7 +73,7 @@ def test_a_variable_of_a_macro_may_be_handed_over_without_meeting_the_body_s_own
         function below(limit: int): bool = [1, 2].all(x, x < limit)
         let a = [3, 4].all(x, below(x))
     """)
-    from policyengine.language.evaluator import evaluated
+    from policyengine.language.scalar_evaluator import evaluated
 
     assert evaluated(found.lets[-1].value) is True
 

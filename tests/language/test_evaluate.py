@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import policyengine
 from policyengine.language.evaluate import EvaluationError, evaluate
-from policyengine.language.evaluator import MOST_STEPS, evaluated
+from policyengine.language.scalar_evaluator import MOST_STEPS, evaluated
 from tests.language.checking import let, wrong
 from tests.language.expressions import EXPRESSIONS
 from tests.language.trees import printed

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.language.functions import FUNCTIONS, Function
-from policyengine.language.functions.bounds import Interval
+from policyengine.language.functions.answer_bounds import Interval
 from policyengine.language.functions.numeric import deviation, total
 from policyengine.language.functions.probability import beta_cdf, hash_string, mix, random
 from policyengine.language.lint.cost import MICROSECONDS

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from policyengine.language import ir
-from policyengine.language.evaluator import Closure, Names
+from policyengine.language.scalar_evaluator import Closure, Names
 from policyengine.language.schema import attribute
 from policyengine.language.types import QOS, Kind, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN, NONE, BoolKey, Optional

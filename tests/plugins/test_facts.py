@@ -46,7 +46,7 @@ def test_every_plugin_is_named_in_a_test(name: str) -> None:
         ),
         ("policyengine.simulator.sandbox, policyengine.kube.policies.proving", {"kubernetes", "jsonschema"}),
         (
-            "policyengine.commands.testing.report, policyengine.commands.testing.run",
+            "policyengine.commands.testing.report, policyengine.commands.testing.execution",
             {"aiohttp", "asyncio", "kubernetes", "yaml", "jsonschema", "rich", "xml", "policyengine.language.lint"},
         ),
     ],

@@ -13,7 +13,7 @@ from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Response, Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
-from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.real_server import connect as connect_bearer
 from tests.record.session import Session
 

@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from policyengine.commands.main import cli
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import Decoder, Encoder, Entry, message_types, read_entry
+from policyengine.recording.json_schema import schema
 from policyengine.recording.replay import Replay
-from policyengine.recording.schema import schema
 from policyengine.recording.segment import SegmentReader
 from policyengine.scheduler import messages as m
 from tests.recording.secret_worlds import lived

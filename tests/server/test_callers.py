@@ -26,8 +26,8 @@ from policyengine.server.extender.app import serve as serve_extender
 from policyengine.server.listening import Bodies, BodyRefused, listening
 from policyengine.server.webhook import serve as serve_webhook
 from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.server.extender.recorded import POLICY
 from tests.simulator.api_server.keys import Keys
 

@@ -26,8 +26,8 @@ from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.api_server.statuses import forbidden
 from policyengine.simulator.sandbox import create, node
 from policyengine.version import __version__

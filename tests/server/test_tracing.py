@@ -23,8 +23,8 @@ from policyengine.server.live import Connection, live
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.tracing import PodTraces, TracingUnusable, exporting
 from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.kube.virtual_time import VirtualClock, run
 from tests.server.metrics.test_observed import POLICY, World, scenario

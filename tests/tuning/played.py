@@ -18,7 +18,7 @@ from policyengine.tuning.judging import Job, Judged, Judges, Workload, judge
 from policyengine.tuning.objective import objective
 from policyengine.tuning.search import Study
 from policyengine.tuning.session import Found, Session
-from policyengine.tuning.subject import Subject
+from policyengine.tuning.tuned_policy import Subject
 from policyengine.tuning.workers import Processes
 
 TEXT = """policy "p" {

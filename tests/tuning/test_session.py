@@ -9,7 +9,7 @@ import pytest
 from policyengine.tuning.judging import Job, Task, Workload, judge
 from policyengine.tuning.objective import objective
 from policyengine.tuning.session import NothingToChoose
-from policyengine.tuning.subject import Subject
+from policyengine.tuning.tuned_policy import Subject
 from policyengine.tuning.workers import Processes
 from tests.commands.process import ROOT
 from tests.tuning.played import found, job, recording, scenario, source

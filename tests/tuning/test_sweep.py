@@ -11,8 +11,8 @@ from policyengine.plan.membership import Memberships, Watching
 from policyengine.plan.rerun import finished, rerun
 from policyengine.policy_compiler import compile_files
 from policyengine.trials.simulation import Simulation
-from policyengine.tuning.subject import in_tree
 from policyengine.tuning.sweep import Pair, Recordings, Seeds, changes, distribution, distributions
+from policyengine.tuning.tuned_policy import in_tree
 from policyengine.tuning.workers import Processes
 from tests.tuning.played import TEXT, recording, scenario, source
 

@@ -112,7 +112,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
         unnamed += silencing
         of_params: list[Diagnostic] = []
         if (beside_them := texts[group[0]].params) is not None:
-            from policyengine.commands.linting.params import laid_over
+            from policyengine.commands.linting.params_files import laid_over
 
             result, of_params = laid_over(result, beside_them)
         if params:
@@ -195,7 +195,7 @@ def _errors(result: Checked, sources: Iterable[Source]) -> Iterator[Linted]:
 
 def _each_has_a_policy(params: Mapping[str, object], loaded: Iterable[Checked]) -> None:
     """Raises ParamError for a name that no policy has. One with errors might have it: then nothing is said."""
-    from policyengine.commands.linting.params import is_whole
+    from policyengine.commands.linting.params_files import is_whole
     from policyengine.compiler.params import ParamError, no_such_param
 
     known: set[str] = set()

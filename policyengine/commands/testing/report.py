@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from policyengine.commands.testing.run import Placed, Report, TestReport
+from policyengine.commands.testing.execution import Placed, Report, TestReport
 from policyengine.control_characters import xml_text
 from policyengine.language.diagnostics import excerpt, printable
 

@@ -21,7 +21,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_table import PodTable
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column
-from policyengine.language.evaluator import Evaluation
+from policyengine.language.scalar_evaluator import Evaluation
 
 
 class Decision(Evaluation):

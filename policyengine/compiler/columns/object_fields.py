@@ -18,7 +18,7 @@ from policyengine.cluster import pod_groups
 from policyengine.cluster.demand_history import Demand
 from policyengine.cluster.objects import Quantities
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.requests import Requests
+from policyengine.cluster.pod_requests import Requests
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.compiler.columns.frame import Decision, Scalar

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.allocatable import PODS
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.compiler.columns.column import INT64_MAX, Column
 from policyengine.compiler.columns.frame import Frame, PodFrame, Vector
 from policyengine.compiler.columns.kernels import WHOLE

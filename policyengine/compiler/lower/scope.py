@@ -17,8 +17,8 @@ from policyengine.compiler.columns.object_fields import entry, field_getter, sca
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.lower.lets import Lets, in_order
 from policyengine.language import ir
-from policyengine.language.evaluator import ABSENT, Names, Read
 from policyengine.language.ir.ir_walk import aggregated, free_locals, key
+from policyengine.language.scalar_evaluator import ABSENT, Names, Read
 from policyengine.language.types import Kind, Reach, Shape, Type
 from policyengine.language.values import EvaluationError, optional
 

@@ -17,15 +17,15 @@ from typing import Any, cast
 
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.requests import EPHEMERAL_STORAGE
+from policyengine.cluster.pod_requests import EPHEMERAL_STORAGE
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Failed, attempt, plain
 from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.node_rule import Decisions, Signature
 from policyengine.compiler.rules.requeue_events import events_of, namespace_events, own_update, paths_read
-from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.framework.quota import Quota, Quotas
+from policyengine.framework.registrations import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
 from policyengine.language.types import Reach
 

@@ -23,9 +23,9 @@ from policyengine.compiler.lower.lets import DEEP
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.requeue_events import PLACING, changes_of, element_of
 from policyengine.language import ir
-from policyengine.language.functions.bounds import EVERYTHING, Arguments, Interval, quotient
+from policyengine.language.bounds import Bounds
+from policyengine.language.functions.answer_bounds import EVERYTHING, Arguments, Interval, quotient
 from policyengine.language.ir.ir_walk import children
-from policyengine.language.lint.bounds import Bounds
 from policyengine.language.types import Kind
 from policyengine.language.values import INT64_MAX, INT64_MIN
 

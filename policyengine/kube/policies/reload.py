@@ -39,9 +39,9 @@ from policyengine.kube.policies.rollout_settings import Suspension, described
 from policyengine.kube.policies.scheduling_policy import FORMS, Form, selector
 from policyengine.kube.policies.serving import candidate_of, refused_unread
 from policyengine.kube.policies.sources import ACCEPTED, DEFAULT_NAMESPACE, REJECTED, SUSPENDED, PolicySource
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Observed
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced

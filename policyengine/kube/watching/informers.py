@@ -34,8 +34,8 @@ from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Change, Observed
 from policyengine.scheduler.messages import (
     CandidateLoaded,

@@ -33,8 +33,8 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page, TimedOut
 from policyengine.kube.http.rate_limit import LONGEST, Backoff
-from policyengine.kube.watching.definitions import Definition
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.absent_kinds import Definition
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Change, Malformed, Store, WentBack, number
 
 STALL_AFTER = 150.0

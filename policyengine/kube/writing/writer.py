@@ -22,11 +22,11 @@ from policyengine.kube.extenders.asker import ExtenderAsker
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import STRATEGIC_MERGE_PATCH, ApiError, Client, ConnectionFailed
 from policyengine.kube.leaders_transport import NotLeading
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Malformed, Store, identity, number
 from policyengine.kube.writing.bindings import BindingRights, read_node_pods
-from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions
+from policyengine.kube.writing.pod_events import ConditionWriter, EventRecorder, conditions
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
     Action,

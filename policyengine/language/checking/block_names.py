@@ -16,10 +16,10 @@ from policyengine.language.checking.check_codes import LET_CYCLE, REDEFINED
 from policyengine.language.checking.context import Context, Declared, Named, Names
 from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.expression import check_expression
+from policyengine.language.checking.findings import Report, error_at
 from policyengine.language.checking.function_calls import declared
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.param_checks import check_param
-from policyengine.language.checking.report import Report, error_at
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.schema import ROOTS

@@ -19,10 +19,10 @@ from policyengine.language.checking.check_codes import (
 from policyengine.language.checking.cluster_aggregates import check_cost, check_method, field_at
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import library_of, not_in_library
+from policyengine.language.checking.findings import error_at, replacing, wrapped
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import EQUALITIES, overload_for
-from policyengine.language.checking.report import error_at, replacing, wrapped
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify

@@ -9,7 +9,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.attributes import Attribute
 from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.report import error_at
+from policyengine.language.checking.findings import error_at
 from policyengine.language.ir.ir_walk import (
     AGGREGATES,
     aggregated,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import REDEFINED, WRONG_TYPE
 from policyengine.language.checking.definitions import MOST_FACTS, Definitions, Fact, Facts
-from policyengine.language.checking.report import Report
+from policyengine.language.checking.findings import Report
 from policyengine.language.diagnostics import Fix
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import ROOTS

@@ -20,6 +20,7 @@ from policyengine.language.checking.check_codes import (
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select, shown_path
+from policyengine.language.checking.findings import error_at, replacing, wrapped
 from policyengine.language.checking.foreign_words import NO_NULL, key_text, split_key
 from policyengine.language.checking.literal_types import (
     converted,
@@ -30,7 +31,6 @@ from policyengine.language.checking.literal_types import (
     signed_number,
 )
 from policyengine.language.checking.macros import check_macro, is_macro
-from policyengine.language.checking.report import error_at, replacing, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import ROOTS

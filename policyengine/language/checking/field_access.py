@@ -26,7 +26,7 @@ from policyengine.language.checking.check_codes import (
 from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
-from policyengine.language.checking.report import error_at, replacing
+from policyengine.language.checking.findings import error_at, replacing
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info

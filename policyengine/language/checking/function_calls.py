@@ -18,8 +18,8 @@ from policyengine.language.attributes import CONTAINER
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
 from policyengine.language.checking.context import Context, Declared
 from policyengine.language.checking.definitions import MOST_CALLED, MOST_CALLS, Definitions
+from policyengine.language.checking.findings import Report, error_at
 from policyengine.language.checking.param_checks import check_type
-from policyengine.language.checking.report import Report, error_at
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
 from policyengine.language.schema import CLUSTER_POD, NODE, POD
 from policyengine.language.syntax import Span

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.functions.bounds import EVERYTHING, Arguments, Interval, Unbounded, ceil, floor, hull
+from policyengine.language.functions.answer_bounds import EVERYTHING, Arguments, Interval, Unbounded, ceil, floor, hull
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN
 

@@ -22,7 +22,7 @@ from policyengine.language.checking.check_codes import (
 )
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions
-from policyengine.language.checking.report import Report
+from policyengine.language.checking.findings import Report
 from policyengine.language.diagnostics import Related, Source, has_errors
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span

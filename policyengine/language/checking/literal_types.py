@@ -11,8 +11,8 @@ from typing import TypeGuard
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
+from policyengine.language.checking.findings import Report, replacing
 from policyengine.language.checking.foreign_words import key_text
-from policyengine.language.checking.report import Report, replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.syntax import Span
 from policyengine.language.types import (

@@ -7,7 +7,7 @@ from policyengine.language.checking.check_codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_cost, element
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import key_fact
-from policyengine.language.checking.report import error_at
+from policyengine.language.checking.findings import error_at
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
 

@@ -9,10 +9,10 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.report import error_at, replacing
-from policyengine.language.evaluator import evaluated
-from policyengine.language.functions.comparison import equal
+from policyengine.language.checking.findings import error_at, replacing
+from policyengine.language.functions.relations import equal
 from policyengine.language.ir.ir_walk import is_error, walk
+from policyengine.language.scalar_evaluator import evaluated
 from policyengine.language.syntax.expression_nodes import names_in
 from policyengine.language.types import BOOL, INT, QUANTITIES, STRING, Kind, Type
 from policyengine.language.values import EvaluationError, display, with_article

@@ -17,9 +17,9 @@ from policyengine.language.checking.check_codes import (
     UNKNOWN_PLUGIN,
     WRONG_WEIGHT,
 )
+from policyengine.language.checking.findings import Report
 from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
-from policyengine.language.checking.report import Report
 from policyengine.language.checking.rule_checks import check_weight
 from policyengine.language.syntax import Span
 

@@ -15,6 +15,7 @@ from policyengine.language.checking.block_names import check_names
 from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WEIGHT, WRONG_WORD
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, named, reached
+from policyengine.language.checking.findings import Report
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
     File,
@@ -28,7 +29,6 @@ from policyengine.language.checking.libraries import (
 from policyengine.language.checking.plugin_checks import Plugins, check_disabled, check_use
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
 from policyengine.language.checking.quota_checks import check_quota
-from policyengine.language.checking.report import Report
 from policyengine.language.checking.rule_checks import (
     check_filter,
     check_gang,

@@ -13,6 +13,7 @@ from policyengine.language.checking.check_codes import (
     WRONG_WORD,
 )
 from policyengine.language.checking.context import Context
+from policyengine.language.checking.findings import replacing
 from policyengine.language.checking.literal_types import NotPlainError, key_of
 from policyengine.language.checking.param_checks import reads_nothing
 from policyengine.language.checking.policy_scope import (
@@ -23,10 +24,9 @@ from policyengine.language.checking.policy_scope import (
     typed,
     without_node,
 )
-from policyengine.language.checking.report import replacing
-from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import is_error, known_amount
+from policyengine.language.scalar_evaluator import evaluated
 from policyengine.language.types import BOOL, INT, MEMORY, STRING, Type, optional_of
 from policyengine.language.values import EvaluationError, display, with_article
 

@@ -15,6 +15,7 @@ from policyengine.language.checking.check_codes import (
     WRONG_WEIGHT,
 )
 from policyengine.language.checking.context import Context
+from policyengine.language.checking.findings import wrapped
 from policyengine.language.checking.policy_scope import (
     PolicyScope,
     check_order_key,
@@ -24,7 +25,6 @@ from policyengine.language.checking.policy_scope import (
     reading_the_pod,
     typed,
 )
-from policyengine.language.checking.report import wrapped
 from policyengine.language.checking.setting_checks import LARGEST_WEIGHT, only
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute

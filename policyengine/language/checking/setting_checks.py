@@ -21,6 +21,7 @@ from policyengine.language.checking.check_codes import (
     WRONG_WORD,
 )
 from policyengine.language.checking.cluster_aggregates import field_at
+from policyengine.language.checking.findings import Report, replacing
 from policyengine.language.checking.param_checks import constant
 from policyengine.language.checking.policy_scope import (
     PolicyScope,
@@ -31,7 +32,6 @@ from policyengine.language.checking.policy_scope import (
     typed,
     without_node,
 )
-from policyengine.language.checking.report import Report, replacing
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, DURATION, INT, STRING

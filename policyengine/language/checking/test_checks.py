@@ -27,11 +27,11 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_LITERAL, WRONG_TEST
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.expression import check_expression
+from policyengine.language.checking.findings import error_at
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
 from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.param_checks import constant, outside
 from policyengine.language.checking.policy_scope import PolicyScope
-from policyengine.language.checking.report import error_at
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.syntax import Span

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from policyengine.language.functions import (
     arithmetic,
-    comparison,
     kubernetes,
     lookups,
     moments,
     numeric,
     optionals,
     probability,
+    relations,
     text,
     type_conversions,
 )
@@ -23,7 +23,7 @@ from policyengine.language.functions.table import Function, Overload, Style
 
 _FAMILIES = (
     arithmetic,
-    comparison,
+    relations,
     lookups,
     type_conversions,
     kubernetes,

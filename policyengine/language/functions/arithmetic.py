@@ -10,8 +10,8 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 
-from policyengine.language.functions import bounds
-from policyengine.language.functions.bounds import of_numbers
+from policyengine.language.functions import answer_bounds
+from policyengine.language.functions.answer_bounds import of_numbers
 from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError, in_int64
 
@@ -129,7 +129,7 @@ FUNCTIONS: tuple[Function, ...] = (
             "duration, timestamp -> timestamp": add,
             "list(T), list(T) -> list(T)": join_lists,
         },
-        bounds=of_numbers(bounds.add),
+        bounds=of_numbers(answer_bounds.add),
         cost=Cost("add"),
         mutants=["_-_"],
     ),
@@ -144,7 +144,7 @@ FUNCTIONS: tuple[Function, ...] = (
             "timestamp, duration -> timestamp": subtract,
             "timestamp, timestamp -> duration": subtract,
         },
-        bounds=of_numbers(lambda a, b: bounds.add(a, bounds.negative(b))),
+        bounds=of_numbers(lambda a, b: answer_bounds.add(a, answer_bounds.negative(b))),
         cost=Cost("add"),
         mutants=["_+_"],
     ),
@@ -160,7 +160,7 @@ FUNCTIONS: tuple[Function, ...] = (
             "int, scalable -> scalable": multiply,
             "double, scalable -> scalable": lambda factor, a: scale(a, factor),
         },
-        bounds=of_numbers(bounds.product),
+        bounds=of_numbers(answer_bounds.product),
         cost=Cost("multiply"),
         mutants=["_/_"],
     ),
@@ -175,7 +175,7 @@ FUNCTIONS: tuple[Function, ...] = (
             "scalable, int -> scalable": divide_to_grain,
             "scalable, double -> scalable": unscale,
         },
-        bounds=bounds.quotient,
+        bounds=answer_bounds.quotient,
         cost=Cost("divide"),
         mutants=["_*_"],
     ),
@@ -184,7 +184,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.OPERATOR,
         "what a division leaves",
         {"int, int -> int": remainder},
-        bounds=of_numbers(bounds.remainder),
+        bounds=of_numbers(answer_bounds.remainder),
         cost=Cost("divide"),
         mutants=[],
     ),
@@ -193,7 +193,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.OPERATOR,
         "the opposite",
         {"int -> int": negate, "double -> double": operator.neg, "scalable -> scalable": negate},
-        bounds=of_numbers(bounds.negative),
+        bounds=of_numbers(answer_bounds.negative),
         cost=Cost("add"),
         mutants=[],
     ),

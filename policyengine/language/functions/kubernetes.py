@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from policyengine import quantity
-from policyengine.language.functions.bounds import NO_POLICY
+from policyengine.language.functions.answer_bounds import NO_POLICY
 from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
 from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from policyengine.language.functions.bounds import Unbounded
+from policyengine.language.functions.answer_bounds import Unbounded
 from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError
 

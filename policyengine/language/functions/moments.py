@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from policyengine.language.functions.answer_bounds import ANY_NUMBER, Bounds, Interval, of_kind
 from policyengine.language.functions.arithmetic import divide, remainder
-from policyengine.language.functions.bounds import ANY_NUMBER, Bounds, Interval, of_kind
 from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
 from policyengine.language.types import Kind
 from policyengine.language.values import EvaluationError, shortened

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from policyengine import elementary
-from policyengine.language.functions import bounds
-from policyengine.language.functions.arithmetic import in_range, whole
-from policyengine.language.functions.bounds import (
+from policyengine.language.functions import answer_bounds
+from policyengine.language.functions.answer_bounds import (
     ANY_NUMBER,
     Bounds,
     Interval,
@@ -20,6 +19,7 @@ from policyengine.language.functions.bounds import (
     of_numbers,
     rising,
 )
+from policyengine.language.functions.arithmetic import in_range, whole
 from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
 
 _MOST_ARGUMENTS = 8
@@ -133,7 +133,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "a / b kept within 0..1, 0 where b is 0",
         dict.fromkeys(("counted, counted -> double", "double, double -> double"), ratio),
-        bounds=of_numbers(bounds.share),
+        bounds=of_numbers(answer_bounds.share),
         cost=Cost("divide"),
         mutants=[],
     ),
@@ -142,7 +142,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "the value kept within two bounds",
         {"comparable, comparable, comparable -> comparable": clamp},
-        bounds=of_numbers(bounds.clamp),
+        bounds=of_numbers(answer_bounds.clamp),
         cost=Cost("bound"),
         mutants=[],
     ),
@@ -151,7 +151,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.BOTH,
         "the least; of a list an optional",
         _extremes(smaller),
-        bounds=of_list(lambda each: each, bounds.least),
+        bounds=of_list(lambda each: each, answer_bounds.least),
         cost=Cost("bound"),
         mutants=["max"],
     ),
@@ -160,38 +160,38 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.BOTH,
         "the greatest; of a list an optional",
         _extremes(larger),
-        bounds=of_list(lambda each: each, bounds.greatest),
+        bounds=of_list(lambda each: each, answer_bounds.greatest),
         cost=Cost("bound"),
         mutants=["min"],
     ),
     _of_list(
         "sum",
         "the sum of a list, 0 of nothing",
-        bounds.total,
+        answer_bounds.total,
         {"list(double) -> double": total, "list(counted) -> counted": in_range(sum)},
     ),
-    _of_list("avg", "the mean of a list, 0 of nothing", bounds.mean, _averages(mean)),
-    _of_list("stddev", "the population standard deviation of a list", bounds.deviation, _averages(deviation)),
+    _of_list("avg", "the mean of a list, 0 of nothing", answer_bounds.mean, _averages(mean)),
+    _of_list("stddev", "the population standard deviation of a list", answer_bounds.deviation, _averages(deviation)),
     function(
         "abs",
         Style.GLOBAL,
         "the absolute value",
         {"counted -> counted": in_range(abs), "double -> double": abs},
-        bounds=of_numbers(bounds.absolute),
+        bounds=of_numbers(answer_bounds.absolute),
         cost=Cost("add"),
         mutants=[],
     ),
-    _to_int("floor", "the next int below", math.floor, rising(bounds.floor), ["ceil"]),
-    _to_int("ceil", "the next int above", math.ceil, rising(bounds.ceil), ["floor"]),
+    _to_int("floor", "the next int below", math.floor, rising(answer_bounds.floor), ["ceil"]),
+    _to_int("ceil", "the next int above", math.ceil, rising(answer_bounds.ceil), ["floor"]),
     _to_int(
         "round",
         "the nearest int, halves away from zero",
         half_away,
-        of_numbers(lambda a: Interval(bounds.floor(a.low), bounds.ceil(a.high))),
+        of_numbers(lambda a: Interval(answer_bounds.floor(a.low), answer_bounds.ceil(a.high))),
         [],
     ),
-    _of_double("sqrt", "the square root", root, of_numbers(bounds.root)),
-    _of_double("ln", "the natural logarithm", elementary.ln, of_numbers(bounds.logarithm)),
-    _of_double("exp", "e to the power", elementary.exp, of_numbers(bounds.exponential)),
+    _of_double("sqrt", "the square root", root, of_numbers(answer_bounds.root)),
+    _of_double("ln", "the natural logarithm", elementary.ln, of_numbers(answer_bounds.logarithm)),
+    _of_double("exp", "e to the power", elementary.exp, of_numbers(answer_bounds.exponential)),
     _of_double("pow", "a to the power b", elementary.power, ANY_NUMBER, arguments=2),
 )

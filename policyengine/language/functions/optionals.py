@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyengine.language.functions.bounds import ANY_NUMBER, NO_NUMBER, NO_POLICY, Bounds, hull, of_numbers
+from policyengine.language.functions.answer_bounds import ANY_NUMBER, NO_NUMBER, NO_POLICY, Bounds, hull, of_numbers
 from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
 from policyengine.language.values import NONE, EvaluationError, Optional
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from policyengine.elementary import ONE_VALUE, Lanes, exp, ln, ln_gamma, ln_of_rest
-from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT, of_numbers
+from policyengine.language.functions.answer_bounds import NOT_NEGATIVE, UNIT, of_numbers
 from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError
 

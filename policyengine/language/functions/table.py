@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from policyengine.language.functions.bounds import Bounds
+from policyengine.language.functions.answer_bounds import Bounds
 from policyengine.language.types import (
     BOOL,
     CPU,

@@ -9,8 +9,8 @@ from typing import Any
 
 import re2
 
+from policyengine.language.functions.answer_bounds import NO_NUMBER, NOT_NEGATIVE, Interval
 from policyengine.language.functions.arithmetic import LONGEST_TEXT
-from policyengine.language.functions.bounds import NO_NUMBER, NOT_NEGATIVE, Interval
 from policyengine.language.functions.table import Cost, Function, Implementation, Style, function, or_optional
 from policyengine.language.values import EvaluationError, shortened
 

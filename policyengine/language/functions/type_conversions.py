@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable
 
 from policyengine import quantity
-from policyengine.language.functions.arithmetic import divide
-from policyengine.language.functions.bounds import (
+from policyengine.language.functions.answer_bounds import (
     ANY_NUMBER,
     EVERYTHING,
     NO_NUMBER,
@@ -19,6 +18,7 @@ from policyengine.language.functions.bounds import (
     Interval,
     outwards,
 )
+from policyengine.language.functions.arithmetic import divide
 from policyengine.language.functions.table import (
     GROUPS,
     Cost,

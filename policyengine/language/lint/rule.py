@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Edit, Fix, Related, Severity
-from policyengine.language.lint.subject import Place, Subject
+from policyengine.language.lint.linted_policy import Place, Subject
 from policyengine.language.parsing.tokens import tokens_of
 from policyengine.language.syntax import Span
 

@@ -19,10 +19,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
+from policyengine.language.bounds import MOST_SHOWN, Bounds, number
 from policyengine.language.checking.definitions import MIRRORED, NEGATED
 from policyengine.language.diagnostics import Related
-from policyengine.language.functions.bounds import EVERYTHING, Interval, add, negative
-from policyengine.language.lint.bounds import MOST_SHOWN, Bounds, number
+from policyengine.language.functions.answer_bounds import EVERYTHING, Interval, add, negative
 from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import display
 

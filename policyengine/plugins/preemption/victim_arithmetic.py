@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.column import PluginColumn
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
+from policyengine.framework.plugin_column import PluginColumn
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
 from policyengine.framework.status import Code, Rows, State
 from policyengine.plugins.preemption.candidate_node import PRIORITY_SHIFT, Candidate, Ints, Ranks

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_requests import CPU, MEMORY, is_scalar
 from policyengine.cluster.pod_shape import PodShape, shape_of
-from policyengine.cluster.requests import CPU, MEMORY, is_scalar
 
 Amounts = NDArray[np.int64]
 Doubles = NDArray[np.float64]

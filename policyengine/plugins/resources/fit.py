@@ -20,12 +20,12 @@ from policyengine.cluster.device_objects import DeviceClass
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads
+from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from policyengine import quantity
 from policyengine.cluster.objects import format_time
 from policyengine.language.values import EvaluationError, parse_timestamp
-from policyengine.server.annotator.source import CLOCKS_APART, MeasuredNode, Statistics
+from policyengine.server.annotator.measurement import CLOCKS_APART, MeasuredNode, Statistics
 
 CONGESTION = "congestion-factor"
 USAGE_CPU, USAGE_MEMORY, USAGE_AT = (f"policyengine.io/usage-{name}" for name in ("cpu", "memory", "at"))

@@ -24,7 +24,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of, requested_of
 from policyengine.server.annotator.forecasting import Forecaster
-from policyengine.server.annotator.source import (
+from policyengine.server.annotator.measurement import (
     RESOURCE,
     Measured,
     MeasuredNode,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.server.annotator.source import Sample, is_amount
+from policyengine.server.annotator.measurement import Sample, is_amount
 
 STEP = 300.0
 """Seconds."""

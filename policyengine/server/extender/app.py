@@ -27,8 +27,8 @@ from policyengine.kube.stores import Store
 from policyengine.server.callers import Reviewer
 from policyengine.server.certificate import ServingCertificate
 from policyengine.server.extender import wire
-from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
-from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
+from policyengine.server.extender.known_cluster import ExtenderCluster, WatchedCluster
+from policyengine.server.extender.policy_rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import FILTER, PREEMPT, PRIORITIZE, VERBS, Answer, Verbs, refused
 from policyengine.server.listening import MAX_CONNECTIONS, Bodies, BodyRefused, listening
 from policyengine.server.metrics.process_metrics import MetricsPage

@@ -23,8 +23,8 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.extender import wire
-from policyengine.server.extender.cluster import ExtenderCluster
-from policyengine.server.extender.rules import AskedNodes, Filtered, PolicyRules, Ranked, WholeNodes
+from policyengine.server.extender.known_cluster import ExtenderCluster
+from policyengine.server.extender.policy_rules import AskedNodes, Filtered, PolicyRules, Ranked, WholeNodes
 from policyengine.server.extender.wire import BadRequest
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from pygls.uris import to_fs_path
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import code_actions as actions
 from policyengine.server.language_server import outline
-from policyengine.server.language_server.completion import completion
+from policyengine.server.language_server.code_completion import completion
 from policyengine.server.language_server.documents import Document, Toolchain
 from policyengine.server.language_server.hover import hover
 from policyengine.server.language_server.navigation import (

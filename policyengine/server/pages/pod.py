@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import Snapshot
-from policyengine.diagnosis.kubectl import line
+from policyengine.diagnosis.kubectl_commands import line
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis

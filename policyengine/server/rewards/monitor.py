@@ -24,8 +24,8 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import NODES, Kind
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.stores import Store, StoreError
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Deleted
 from policyengine.server.rewards.book import FAILED, Book, Learning, WatchedEvent, WatchedPod, dump, load
 

@@ -22,14 +22,7 @@ from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     read_object,
 )
-from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
-from policyengine.simulator.api_server.kinds.schema import FOLDER
-from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.reading.list_options import check_version, parse_options
-from policyengine.simulator.api_server.reading.lists import Lister, Query
-from policyengine.simulator.api_server.reading.representation import TableView, View, YamlView, converter_for, wanted
-from policyengine.simulator.api_server.reading.selectors import check_fields
-from policyengine.simulator.api_server.requests import (
+from policyengine.simulator.api_server.http_requests import (
     ADMIN,
     LATE,
     Request,
@@ -41,6 +34,13 @@ from policyengine.simulator.api_server.requests import (
     parse_path,
     within,
 )
+from policyengine.simulator.api_server.kinds.api_types import FOLDER
+from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
+from policyengine.simulator.api_server.kinds.served import Kind, Kinds
+from policyengine.simulator.api_server.reading.list_options import check_version, parse_options
+from policyengine.simulator.api_server.reading.lists import Lister, Query
+from policyengine.simulator.api_server.reading.representation import TableView, View, YamlView, converter_for, wanted
+from policyengine.simulator.api_server.reading.selectors import check_fields
 from policyengine.simulator.api_server.statuses import (
     MAX_BODY,
     ApiError,
@@ -51,13 +51,13 @@ from policyengine.simulator.api_server.statuses import (
     success,
     too_large,
 )
-from policyengine.simulator.api_server.store import Store, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.storage import Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.custom_kinds import follow_definition
 from policyengine.simulator.api_server.writing.deletion import delete, read_delete_options
 from policyengine.simulator.api_server.writing.patcher import patch
-from policyengine.simulator.api_server.writing.registry import Registry, Write
+from policyengine.simulator.api_server.writing.rest_storage import Registry, Write
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from policyengine.simulator.api_server.access.authentication import user_of
 from policyengine.simulator.api_server.handler import ApiServer, error_response
-from policyengine.simulator.api_server.requests import ConnectionDropped, Request, Response
+from policyengine.simulator.api_server.http_requests import ConnectionDropped, Request, Response
 from policyengine.simulator.api_server.statuses import MAX_BODY, internal, too_large
 
 MAX_HEAD = 1024 * 1024

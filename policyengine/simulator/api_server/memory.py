@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from policyengine.kube.http.client import ConnectionFailed, TimedOut, lines_of
 from policyengine.simulator.api_server.handler import ApiServer
-from policyengine.simulator.api_server.requests import ConnectionDropped, Request, Response, User, within
+from policyengine.simulator.api_server.http_requests import ConnectionDropped, Request, Response, User, within
 
 
 def _failed(dropped: ConnectionDropped, began: bool = True) -> ConnectionFailed:

@@ -17,7 +17,7 @@ from typing import Any
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
 from policyengine.simulator.api_server.scalars import format_time, parse_duration, parse_seconds
-from policyengine.simulator.controllers.cluster import RETRY_SECONDS, STRATEGIC, Caller, Object
+from policyengine.simulator.controllers.controller_client import RETRY_SECONDS, STRATEGIC, Caller, Object
 
 RUN_FOR = "policyengine.io/run-for"
 AGENT = "kubelet/v1.36.2 (stand-in)"

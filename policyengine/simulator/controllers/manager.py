@@ -14,7 +14,7 @@ from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
 from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.api_server.scalars import format_time
-from policyengine.simulator.controllers.cluster import (
+from policyengine.simulator.controllers.controller_client import (
     PATHS,
     RETRY_SECONDS,
     Caller,

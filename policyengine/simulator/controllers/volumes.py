@@ -18,7 +18,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from policyengine.quantity import QuantityError, value
-from policyengine.simulator.controllers.cluster import MERGE, Cluster, Object, Write, of, path, status, terminating
+from policyengine.simulator.controllers.controller_client import (
+    MERGE,
+    Cluster,
+    Object,
+    Write,
+    of,
+    path,
+    status,
+    terminating,
+)
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

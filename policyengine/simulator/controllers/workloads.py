@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from policyengine.simulator.controllers.cluster import (
+from policyengine.simulator.controllers.controller_client import (
     MERGE,
     PATHS,
     Cluster,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.documents import documents
+from policyengine.compiler.conversion.input_documents import documents
 from policyengine.compiler.conversion.legacy_policy import read_policy
 from policyengine.compiler.conversion.reading import ConversionError
 from policyengine.compiler.conversion.wanted import WantedProfile, policy_text

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.configuration import read_configuration
-from policyengine.compiler.conversion.documents import documents, wanted_profiles
+from policyengine.compiler.conversion.input_documents import documents, wanted_profiles
 from policyengine.compiler.conversion.reading import ConversionError
+from policyengine.compiler.conversion.scheduler_configuration import read_configuration
 from policyengine.compiler.conversion.wanted import WantedProfile, policy_text
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy

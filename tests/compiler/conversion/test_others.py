@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.documents import documents, wanted_profiles
+from policyengine.compiler.conversion.input_documents import documents, wanted_profiles
 from policyengine.compiler.conversion.reading import ConversionError
 from policyengine.compiler.conversion.shipped import SHIPPED, members
 from policyengine.compiler.conversion.wanted import policy_text

@@ -19,7 +19,7 @@ from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
-from policyengine.language.evaluator import Closure, Names, evaluated
+from policyengine.language.scalar_evaluator import Closure, Names, evaluated
 from policyengine.language.schema import CLUSTER_POD, NODE, OBJECTS, paths
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
 from policyengine.language.values import NONE, EvaluationError, Optional, optional

@@ -16,7 +16,7 @@ from policyengine.kube.policies.compiling import MOST_FINDINGS
 from policyengine.kube.policies.params_file import PARAMS_FIELD, params_of
 from policyengine.kube.policies.reports import CORRECTION
 from policyengine.kube.policies.scheduling_policy import SchedulingPolicySource
-from policyengine.kube.watching.definitions import ABSENT_FOR
+from policyengine.kube.watching.absent_kinds import ABSENT_FOR
 from policyengine.kube.watching.reflector import REFUSED_FOR
 from policyengine.simulator.api_server import statuses
 from tests.faults.objects import CRD, CRDS, MERGE, POLICIES

@@ -8,7 +8,7 @@ from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.workload_objects import ConfigMap
-from policyengine.kube.watching.definitions import ABSENT_FOR
+from policyengine.kube.watching.absent_kinds import ABSENT_FOR
 from tests.kube.scripted_server import Asked, ScriptedServer, config_map, failure, listed, watched
 from tests.kube.virtual_time import run
 from tests.kube.watching import follower

@@ -11,8 +11,8 @@ from policyengine.cluster.kinds import BY_KIND, GROUP_LABEL
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import (

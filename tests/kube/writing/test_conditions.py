@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from policyengine.cluster.kinds import PODS
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Store
-from policyengine.kube.writing.events import ConditionWriter
+from policyengine.kube.writing.pod_events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition
 from tests.kube.scripted_server import Asked, ScriptedServer

@@ -7,7 +7,7 @@ import pytest
 
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.writer import bind, bind_outcome, patch_object, read_pod
 from policyengine.scheduler.actions import Bind, PatchObject, ReadPod
 from policyengine.scheduler.messages import (

@@ -16,9 +16,9 @@ from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Response
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Store
-from policyengine.kube.writing.events import ConditionWriter
+from policyengine.kube.writing.pod_events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import PatchPodCondition

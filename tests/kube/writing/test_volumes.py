@@ -13,8 +13,8 @@ from policyengine.kube.runner import Runner
 from policyengine.kube.watching.informers import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create
 from tests.faulty_server import effects as fault
 from tests.kube import scenes

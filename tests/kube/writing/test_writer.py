@@ -6,8 +6,8 @@ from typing import Any
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import CYCLES
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import Informers, MessageQueue
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import BINDINGS, Writer
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from policyengine.quantity import milli_value, value
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
-from policyengine.server.annotator.source import Statistics
+from policyengine.server.annotator.measurement import Statistics
 from tests.server.annotator.world import node
 
 NOW = 1_800_000_000.0

@@ -10,9 +10,9 @@ import pytest
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
-from policyengine.server.annotator.source import QueryRefused, Source, SourceUnreachable
+from policyengine.server.annotator.measurement import QueryRefused, Source, SourceUnreachable
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.sandbox import create
 from tests.kube.virtual_time import VirtualClock, run
 from tests.server.annotator.world import Told, node_object

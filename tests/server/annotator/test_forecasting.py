@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from policyengine.commands.annotate import annotate
 from policyengine.server.annotator.forecasting import DAY, STEP, Forecaster, ForecastUnusable, evened
-from policyengine.server.annotator.source import Sample
+from policyengine.server.annotator.measurement import Sample
 
 AHEAD = 600.0
 

@@ -8,8 +8,8 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Client, Response
-from policyengine.server.annotator.source import MeasuredNode, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.sources import MetricsServer
+from policyengine.server.annotator.measurement import MeasuredNode, QueryRefused, SourceUnreachable
+from policyengine.server.annotator.measuring import MetricsServer
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.server.annotator.world import node

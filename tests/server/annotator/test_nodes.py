@@ -2,7 +2,7 @@
 
 import pytest
 
-from policyengine.server.annotator.source import BadPattern, MeasuredNode, Naming, by_instance
+from policyengine.server.annotator.measurement import BadPattern, MeasuredNode, Naming, by_instance
 from tests.server.annotator.world import node
 
 

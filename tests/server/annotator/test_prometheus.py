@@ -18,14 +18,14 @@ from aiohttp.test_utils import unused_port
 from policyengine.clock import SystemClock
 from policyengine.commands.main import main
 from policyengine.kube.http.client import Client
-from policyengine.server.annotator import sources
+from policyengine.server.annotator import measuring
 from policyengine.server.annotator.annotations import Settings
 from policyengine.server.annotator.annotator import Annotator
-from policyengine.server.annotator.source import MeasuredNode, Naming, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.sources import Prometheus, Queries
+from policyengine.server.annotator.measurement import MeasuredNode, Naming, QueryRefused, SourceUnreachable
+from policyengine.server.annotator.measuring import Prometheus, Queries
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.sandbox import create, kubeconfig, write_kubeconfig
 from tests.server.annotator.world import node, node_object
 
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_none_is_one_sentence(
 
 
 async def test_a_prometheus_that_answers_late_is_one_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SECONDS", 0.1)
+    monkeypatch.setattr(measuring, "SECONDS", 0.1)
     over = asyncio.Event()
 
     async def answer(request: web.Request) -> web.Response:
@@ -273,7 +273,7 @@ async def test_a_real_prometheus_is_asked_what_its_nodes_have_free(tmp_path: Pat
 
 
 async def test_an_answer_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyengine.server.annotator.sources.MOST", 1 << 20)
+    monkeypatch.setattr("policyengine.server.annotator.measuring.MOST", 1 << 20)
     many = matrix(*(({"node": f"n{number}"}, [(1.0, "1" * 100)] * 10) for number in range(1000)))
     async with answering(many) as source:
         with pytest.raises(QueryRefused, match="the query `cpu` gives more than 1 MiB: have it give one series a node"):

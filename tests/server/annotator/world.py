@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.cluster.objects import decode
-from policyengine.server.annotator.source import Measured, MeasuredNode, Sample
+from policyengine.server.annotator.measurement import Measured, MeasuredNode, Sample
 
 
 def node_object(name: str, annotations: Mapping[str, str] | None = None, addresses: Sequence[str] = ()) -> Any:

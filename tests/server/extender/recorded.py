@@ -11,8 +11,8 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.policy_compiler import compile_policy
-from policyengine.server.extender.cluster import ExtenderCluster
-from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.known_cluster import ExtenderCluster
+from policyengine.server.extender.policy_rules import PolicyRules
 from policyengine.server.extender.verbs import Verbs
 from tests.shared_facts import shared
 

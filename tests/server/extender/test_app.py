@@ -14,7 +14,7 @@ from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.app import CannotServe, serve
-from policyengine.server.extender.cluster import PAUSE, STEP, ExtenderCluster
+from policyengine.server.extender.known_cluster import PAUSE, STEP, ExtenderCluster
 from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY
 from tests.server.extender.test_verbs import ROOM, node, pod

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.server.extender.cluster import ExtenderCluster
+from policyengine.server.extender.known_cluster import ExtenderCluster
 from tests.server.extender.recorded import Known, ask, exchanges, recorded_nodes, verbs
 
 CONGESTION = {

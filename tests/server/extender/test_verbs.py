@@ -14,11 +14,11 @@ from policyengine.kube.http.client import Client
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_files, compile_policy
-from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
-from policyengine.server.extender.rules import PolicyRules, own_rules
+from policyengine.server.extender.known_cluster import ExtenderCluster, WatchedCluster
+from policyengine.server.extender.policy_rules import PolicyRules, own_rules
 from policyengine.server.extender.verbs import VERBS, Verbs
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.sandbox import create
 from tests.builders import make_node
 from tests.docs.even_nodes import EVEN_NODES

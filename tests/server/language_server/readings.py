@@ -8,7 +8,7 @@ from lsprotocol.types import CompletionItem, WorkspaceEdit
 
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Diagnostic
-from policyengine.server.language_server.completion import completion
+from policyengine.server.language_server.code_completion import completion
 from policyengine.server.language_server.project import Project, Reading
 
 TRAINING = Path(__file__).parent.parent.parent.parent / "policies/training.policy"

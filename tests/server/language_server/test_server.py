@@ -18,7 +18,7 @@ from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import code_actions as actions
 from policyengine.server.language_server import outline
-from policyengine.server.language_server.completion import completion
+from policyengine.server.language_server.code_completion import completion
 from policyengine.server.language_server.hover import hover
 from policyengine.server.language_server.navigation import CannotRename, rename
 from policyengine.server.language_server.project import Project

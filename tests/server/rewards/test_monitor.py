@@ -21,8 +21,8 @@ from policyengine.server.rewards.book import Book, Learning, Reward
 from policyengine.server.rewards.monitor import KEY, OF_NODE, PREFIX, Monitor, Settings, changes, is_ours, said_of_nodes
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.deploy.rights import apply, manifests
 from tests.faulty_server import effects

@@ -12,7 +12,7 @@ from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
 from tests.simulator.api_server.keys import Keys

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from policyengine.simulator.api_server import Request
-from policyengine.simulator.api_server.requests import Response
+from policyengine.simulator.api_server.http_requests import Response
 from tests.faulty_server.server import FaultyServer
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z

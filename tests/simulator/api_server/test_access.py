@@ -1,7 +1,7 @@
 from typing import Any
 
 from policyengine.simulator.api_server.access.authentication import service_account
-from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.api_server.http_requests import ADMIN, User
 from tests.simulator.api_server.server_bench import Bench
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -13,8 +13,8 @@ import yaml
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.kinds.served import Kinds
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, connect, real_server
 from tests.alpha_gates import TOLERATIONS, flag
 

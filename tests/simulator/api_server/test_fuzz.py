@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policyengine.simulator.api_server.kinds.schema import Type, struct
+from policyengine.simulator.api_server.kinds.api_types import Type, struct
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from tests.simulator.api_server.server_bench import Bench
 

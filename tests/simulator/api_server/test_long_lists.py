@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from policyengine.simulator.api_server.decoding.json_and_yaml import duplicates
-from policyengine.simulator.api_server.kinds.schema import Type
+from policyengine.simulator.api_server.kinds.api_types import Type
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object
+from policyengine.simulator.api_server.storage import Object
+from policyengine.simulator.api_server.validation.field_rules import distinct
 from policyengine.simulator.api_server.validation.pods import pod
-from policyengine.simulator.api_server.validation.rules import distinct
 from policyengine.simulator.api_server.writing.field_paths import Shape, mistyped
 from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, apply
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.kinds.openapi import document, of_field, of_type
-from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kinds
 
 LINES = (FOLDER / "descriptions.txt").read_text(encoding="utf-8").splitlines()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.simulator.api_server.kinds.schema import struct
+from policyengine.simulator.api_server.kinds.api_types import struct
 from policyengine.simulator.api_server.reading.selectors import parse_labels
 from policyengine.simulator.api_server.statuses import ApiError
 from policyengine.simulator.api_server.writing import patch_formats as strategic

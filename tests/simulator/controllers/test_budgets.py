@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.simulator.controllers.cluster import Cluster
+from policyengine.simulator.controllers.controller_client import Cluster
 from policyengine.simulator.controllers.manager import budgets
 
 

@@ -12,7 +12,7 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.real_server import ASSETS, connect, real_server

@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 from policyengine.language import ir
-from policyengine.language.checking.report import wrapped
-from policyengine.language.functions.bounds import Interval, hull
+from policyengine.language.bounds import MOST_SHOWN
+from policyengine.language.checking.findings import wrapped
+from policyengine.language.functions.answer_bounds import Interval, hull
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.bounds import MOST_SHOWN
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Related, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, INT, Kind, Shape

@@ -13,7 +13,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.policy_text import PolicyText
 from policyengine.server.language_server.code_actions import code_actions
-from policyengine.server.language_server.completion import completion
+from policyengine.server.language_server.code_completion import completion
 from policyengine.server.language_server.documents import Lines, Toolchain
 from policyengine.server.language_server.hover import hover
 from policyengine.server.language_server.project import Project, Reading

@@ -19,7 +19,7 @@ from policyengine.plan.rerun import NotServed, Rerun, replaced
 from policyengine.plan.tables import head, tables
 from policyengine.plugins.registry import default_profile, with_default_profile
 from policyengine.policy_compiler import CompileResult, compile_files
-from policyengine.server.pages.playground.cluster import Cluster, Json, Unusable, read
+from policyengine.server.pages.playground.tried_cluster import Cluster, Json, Unusable, read
 from policyengine.trials.ledger import NodeRecord, PodRecord, clock
 from policyengine.trials.outcome import resources
 from policyengine.trials.policy_test import TestedPolicy, in_file_tests, run_tests

@@ -15,8 +15,8 @@ from policyengine.kube.policies.config_map import LABEL
 from policyengine.kube.policies.sources import POLICY_SUFFIX
 from policyengine.language import ir
 from policyengine.plugins.registry import with_default_profile
-from policyengine.server.pages.playground.cluster import Json, Unusable, read
 from policyengine.server.pages.playground.evaluation import FILE, compiled
+from policyengine.server.pages.playground.tried_cluster import Json, Unusable, read
 from policyengine.trials.finding_example import as_test, expected, given, play
 from policyengine.trials.policy_test import TestedPolicy
 from policyengine.trials.scenario import ScenarioError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.config import process
 from policyengine.server.pages.playground import exports, starts
-from policyengine.server.pages.playground.cluster import Unusable
 from policyengine.server.pages.playground.evaluation import evaluate
+from policyengine.server.pages.playground.tried_cluster import Unusable
 
 if TYPE_CHECKING:
     from policyengine.kube.limited_process import Work

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from policyengine.simulator.api_server.access.rbac import Authorizer, refusal
-from policyengine.simulator.api_server.requests import ADMIN, ANONYMOUS, Request, RequestInfo, User
+from policyengine.simulator.api_server.http_requests import ADMIN, ANONYMOUS, Request, RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, bad_request
 
 AUTHENTICATED = "system:authenticated"

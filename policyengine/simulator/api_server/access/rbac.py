@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.requests import RequestInfo, User
+from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Json, forbidden
-from policyengine.simulator.api_server.store import Object, Store, child, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, objects
 
 GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"

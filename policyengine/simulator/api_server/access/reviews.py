@@ -8,9 +8,9 @@ from collections.abc import Callable
 from policyengine.simulator.api_server.access.authentication import ISSUER, Authenticator
 from policyengine.simulator.api_server.access.rbac import MASTERS, Authorizer
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
-from policyengine.simulator.api_server.requests import RequestInfo, User
+from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, invalid
-from policyengine.simulator.api_server.store import Object, child
+from policyengine.simulator.api_server.storage import Object, child
 
 REVIEWS = frozenset(
     (

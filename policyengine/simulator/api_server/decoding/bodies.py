@@ -16,9 +16,9 @@ from policyengine.simulator.api_server.decoding.codec import DecodeError, Decode
 from policyengine.simulator.api_server.decoding.custom_resources import CustomDecoder
 from policyengine.simulator.api_server.decoding.json_and_yaml import duplicates, fault, load_yaml, utf8, yaml_duplicates
 from policyengine.simulator.api_server.field_errors import too_long, unsupported
-from policyengine.simulator.api_server.kinds.schema import load, struct
+from policyengine.simulator.api_server.http_requests import Request
+from policyengine.simulator.api_server.kinds.api_types import load, struct
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.statuses import (
     ApiError,
     Cause,
@@ -27,7 +27,7 @@ from policyengine.simulator.api_server.statuses import (
     invalid,
     unsupported_media_type,
 )
-from policyengine.simulator.api_server.store import Object
+from policyengine.simulator.api_server.storage import Object
 
 JSON_TYPES = ("", "application/json")
 APPLY_PATCH = "application/apply-patch+yaml"

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Callable
 
 from policyengine.simulator.api_server import scalars
-from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
+from policyengine.simulator.api_server.kinds.api_types import Field, Struct, Type, struct
 from policyengine.simulator.api_server.statuses import Json
 
 GO_NAMES = {"float": "float64", "raw": "interface {}", "bytes": "[]uint8", "time": "v1.Time", "intstr": "int32"}

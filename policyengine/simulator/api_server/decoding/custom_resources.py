@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.simulator.api_server.decoding.codec import Decoder, json_kind
 from policyengine.simulator.api_server.field_errors import invalid, required, unsupported
-from policyengine.simulator.api_server.kinds.schema import struct
+from policyengine.simulator.api_server.kinds.api_types import struct
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, objects
+from policyengine.simulator.api_server.storage import Object, child, objects
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

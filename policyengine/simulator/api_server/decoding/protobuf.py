@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, load, struct
+from policyengine.simulator.api_server.kinds.api_types import Field, Struct, Type, load, struct
 from policyengine.simulator.api_server.statuses import Json
 
 MAGIC = b"k8s\0"

@@ -7,11 +7,11 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
+from policyengine.simulator.api_server.http_requests import Request, Response, json_response
 from policyengine.simulator.api_server.kinds import openapi
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.requests import Request, Response, json_response
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
-from policyengine.simulator.api_server.store import encode
+from policyengine.simulator.api_server.storage import encode
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERSION: dict[str, Json] = {

@@ -8,10 +8,10 @@ import re
 from functools import cache
 from hashlib import sha256
 
-from policyengine.simulator.api_server.kinds.schema import FOLDER, Field, Type, struct
+from policyengine.simulator.api_server.kinds.api_types import FOLDER, Field, Type, struct
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import encode
+from policyengine.simulator.api_server.storage import encode
 
 API_VERSION = "The group and version of this form of the object, for instance `apps/v1`."
 KIND = "What the object is, for instance `Pod`."

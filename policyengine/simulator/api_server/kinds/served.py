@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from policyengine.simulator.api_server.kinds.schema import FOLDER, Struct, load
+from policyengine.simulator.api_server.kinds.api_types import FOLDER, Struct, load
 from policyengine.simulator.api_server.statuses import Json
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from policyengine.simulator.api_server.scalars import parse_seconds
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, child, metadata, objects
 
 NONE, UNKNOWN = "<none>", "<unknown>"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 86400 * 365

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policyengine.plugins.selectors.label_selector import PodSelector
+from policyengine.simulator.api_server.http_requests import is_true
 from policyengine.simulator.api_server.reading.selectors import (
     FieldSelector,
     labels_of,
@@ -15,9 +16,8 @@ from policyengine.simulator.api_server.reading.selectors import (
     parse_labels,
 )
 from policyengine.simulator.api_server.reading.watch import Predicate
-from policyengine.simulator.api_server.requests import is_true
 from policyengine.simulator.api_server.statuses import ApiError, Cause, bad_request, invalid
-from policyengine.simulator.api_server.store import Object
+from policyengine.simulator.api_server.storage import Object
 
 NOT_OLDER_THAN, EXACT = "NotOlderThan", "Exact"
 

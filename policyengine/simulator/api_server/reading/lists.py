@@ -24,7 +24,7 @@ from policyengine.simulator.api_server.statuses import (
     expired,
     too_large_resource_version,
 )
-from policyengine.simulator.api_server.store import (
+from policyengine.simulator.api_server.storage import (
     ADDED,
     Collection,
     Object,

@@ -12,11 +12,11 @@ from functools import cache, partial
 import yaml
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.kinds.schema import FOLDER
+from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.reading.cells import CELLS, age, jsonpath
 from policyengine.simulator.api_server.statuses import ApiError, Json
-from policyengine.simulator.api_server.store import Object, decode, encode, metadata, objects
+from policyengine.simulator.api_server.storage import Object, decode, encode, metadata, objects
 
 Convert = Callable[[Object], Object]
 

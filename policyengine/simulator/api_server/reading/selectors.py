@@ -14,7 +14,7 @@ from policyengine.plugins.selectors.label_selector import NOTHING, PodSelector, 
 from policyengine.simulator.api_server.field_errors import LABEL_VALUE, MAX_LABEL, VALUE_TEXT, qualified_name, quoted
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
-from policyengine.simulator.api_server.store import Object, child, metadata
+from policyengine.simulator.api_server.storage import Object, child, metadata
 
 
 def labels_of(obj: Object) -> dict[str, str]:

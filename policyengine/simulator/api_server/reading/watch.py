@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.reading.representation import View
-from policyengine.simulator.api_server.store import (
+from policyengine.simulator.api_server.storage import (
     ADDED,
     DELETED,
     MODIFIED,

@@ -18,8 +18,8 @@ from policyengine.simulator.api_server.field_errors import (
     validate_labels,
 )
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, objects
-from policyengine.simulator.api_server.validation.rules import (
+from policyengine.simulator.api_server.storage import Object, child, objects
+from policyengine.simulator.api_server.validation.field_rules import (
     checked,
     distinct,
     each,

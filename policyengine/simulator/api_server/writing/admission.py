@@ -18,10 +18,10 @@ from dataclasses import replace
 from policyengine.simulator.api_server.access.rbac import GROUP, MASTERS, Authorizer, covers
 from policyengine.simulator.api_server.field_errors import forbidden as forbidden_field
 from policyengine.simulator.api_server.field_errors import invalid as invalid_field
+from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, forbidden, invalid
-from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects
 
 # Priority
 

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, field, replace
 
 from policyengine.simulator.api_server.decoding.bodies import APPLY_PATCH, WriteOptions, write_options
+from policyengine.simulator.api_server.http_requests import Request, RequestInfo, User
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import Request, RequestInfo, User
 
 # k8s.io/apimachinery's rand.String leaves out vowels and look-alikes.
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

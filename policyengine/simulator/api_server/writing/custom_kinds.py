@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.kinds.served import STATUS_VERBS, Kind, Subresource
-from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.call import Caller
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.rest_storage import Registry
 
 CALLER = Caller(ADMIN, "kube-apiserver/v1.36.2")
 

@@ -10,9 +10,9 @@ from functools import cache
 
 import msgspec
 
-from policyengine.simulator.api_server.kinds.schema import FOLDER
+from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, child, objects
+from policyengine.simulator.api_server.storage import Object, child, objects
 
 Path = tuple[str, ...]
 Defaults = tuple[tuple[Path, Json], ...]

@@ -12,8 +12,8 @@ from policyengine.simulator.api_server.decoding.bodies import READERS, parsed
 from policyengine.simulator.api_server.decoding.codec import json_kind
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.field_errors import unsupported
+from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.scalars import format_time, parse_seconds
 from policyengine.simulator.api_server.statuses import (
     Cause,
@@ -23,9 +23,9 @@ from policyengine.simulator.api_server.statuses import (
     invalid,
     unsupported_media_type,
 )
-from policyengine.simulator.api_server.store import Entry, Object, child, metadata
+from policyengine.simulator.api_server.storage import Entry, Object, child, metadata
 from policyengine.simulator.api_server.writing.call import Caller
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.rest_storage import Registry
 
 
 @dataclass(frozen=True, slots=True)

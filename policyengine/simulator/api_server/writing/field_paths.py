@@ -8,9 +8,9 @@ members by themselves; a keyed list's items are members besides what is in them;
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.kinds.schema import Field, Type, struct
+from policyengine.simulator.api_server.kinds.api_types import Field, Type, struct
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import decode, encode
+from policyengine.simulator.api_server.storage import decode, encode
 
 Path = tuple[str, ...]
 

@@ -10,7 +10,7 @@ nothing is dropped.
 from dataclasses import dataclass, field
 
 from policyengine.simulator.api_server.statuses import ApiError, Json
-from policyengine.simulator.api_server.store import Object, metadata
+from policyengine.simulator.api_server.storage import Object, metadata
 from policyengine.simulator.api_server.writing.field_paths import (
     Path,
     Shape,

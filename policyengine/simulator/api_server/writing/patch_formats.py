@@ -8,7 +8,7 @@ A strategic merge patch merges lists by a key; merge keys and strategies come fr
 from copy import deepcopy
 
 from policyengine.simulator.api_server.decoding.codec import json_kind
-from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
+from policyengine.simulator.api_server.kinds.api_types import Field, Struct, Type, struct
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 
 MAX_OPERATIONS = 10_000

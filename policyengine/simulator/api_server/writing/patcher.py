@@ -14,21 +14,21 @@ from policyengine.simulator.api_server.decoding.codec import DecodeError, json_k
 from policyengine.simulator.api_server.decoding.json_and_yaml import load_yaml
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.field_errors import required
+from policyengine.simulator.api_server.http_requests import RequestInfo
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import RequestInfo
 from policyengine.simulator.api_server.statuses import (
     ApiError,
     Json,
     bad_request,
     invalid,
 )
-from policyengine.simulator.api_server.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.storage import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing import managed_fields as server_side
 from policyengine.simulator.api_server.writing import patch_formats as patches
 from policyengine.simulator.api_server.writing.call import Call
 from policyengine.simulator.api_server.writing.field_paths import held, mistyped
 from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, owned_part
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.rest_storage import Registry
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -12,7 +12,7 @@ from itertools import count
 from policyengine import quantity
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects
 
 FIRST_ADDRESS = IPv4Address("10.0.0.10")
 Create = Callable[[Object, str], None]

@@ -5,14 +5,14 @@ from policyengine.simulator.api_server.access.authentication import Authenticato
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
 from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
-from policyengine.simulator.api_server.requests import Response, json_response
+from policyengine.simulator.api_server.http_requests import Response, json_response
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
-from policyengine.simulator.api_server.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.storage import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing.call import Call
 from policyengine.simulator.api_server.writing.patch_formats import merge
-from policyengine.simulator.api_server.writing.pods import bind, evict
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.pod_subresources import bind, evict
+from policyengine.simulator.api_server.writing.rest_storage import Registry
 
 TOKEN_SECONDS = 3600
 SHORTEST_TOKEN = 600

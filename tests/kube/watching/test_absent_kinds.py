@@ -10,7 +10,7 @@ import pytest
 
 from policyengine.cluster.kinds import CONFIG_MAPS, definition_of
 from policyengine.kube.http.client import ConnectionFailed
-from policyengine.kube.watching.definitions import ABSENT_FOR
+from policyengine.kube.watching.absent_kinds import ABSENT_FOR
 from policyengine.kube.watching.reflector import STALL_AFTER
 from tests.kube.scripted_server import Asked, ScriptedServer, config_map, event, failure, gone, listed, watched
 from tests.kube.virtual_time import run
@@ -123,7 +123,7 @@ def test_where_it_cannot_be_watched_the_kind_is_asked_for_every_five_seconds(
 
     server = ScriptedServer(handler=answer)
     got = follower.Follower(server, KIND)
-    with caplog.at_level(logging.DEBUG, "policyengine.kube.watching.definitions"):
+    with caplog.at_level(logging.DEBUG, "policyengine.kube.watching.absent_kinds"):
         run(got.follow(100))
     assert got.seen == ["a@3"] and not got.problems
     assert [round(at - lists(got)[0], 3) for at in lists(got)] == [0, ABSENT_FOR, 2 * ABSENT_FOR, 3 * ABSENT_FOR]

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from policyengine import plain_yaml
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.configuration import read_configuration
 from policyengine.compiler.conversion.legacy_policy import read_policy
 from policyengine.compiler.conversion.others import QUOTAS, quota
 from policyengine.compiler.conversion.reading import ConversionError, checked, passed_over
+from policyengine.compiler.conversion.scheduler_configuration import read_configuration
 from policyengine.compiler.conversion.wanted import WantedProfile
 
 CONFIGURATION: Final = "KubeSchedulerConfiguration"

@@ -15,7 +15,7 @@ from typing import Any
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.scalars import parse_duration
 from policyengine.simulator.api_server.statuses import bad_request
-from policyengine.simulator.api_server.store import encode
+from policyengine.simulator.api_server.storage import encode
 
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}

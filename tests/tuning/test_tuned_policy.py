@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from policyengine.language.diagnostics import Source
 from policyengine.policy_compiler import compile_files, compile_policy
 from policyengine.tuning.dimensions import NothingToTune, chosen
-from policyengine.tuning.subject import Subject
+from policyengine.tuning.tuned_policy import Subject
 
 TEXT = """\
 policy "p" {

@@ -14,9 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.compiler.conversion.configuration import EXTENSION_POINTS, read_configuration
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.reading import ConversionError
+from policyengine.compiler.conversion.scheduler_configuration import EXTENSION_POINTS, read_configuration
 from policyengine.compiler.conversion.wanted import policy_text
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE

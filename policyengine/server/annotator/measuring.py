@@ -16,7 +16,7 @@ from policyengine.cluster.objects import ObjectError, ObjectMeta, Quantities, Wi
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.forecasting import DAY, STEP
-from policyengine.server.annotator.source import (
+from policyengine.server.annotator.measurement import (
     CLOCKS_APART,
     Measured,
     MeasuredNode,

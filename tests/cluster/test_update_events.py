@@ -1,6 +1,5 @@
 import pytest
 
-from policyengine.cluster.changes import node_events, pod_events
 from policyengine.cluster.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -10,6 +9,7 @@ from policyengine.cluster.events import (
     ClusterEvent,
     Resource,
 )
+from policyengine.cluster.update_events import node_events, pod_events
 from tests.builders import make_node, make_pod
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from policyengine.clock import micro_time
 from policyengine.kube.http.client import Client, ConnectionFailed
-from policyengine.kube.writing.events import NOTE_LIMIT, EventRecorder
+from policyengine.kube.writing.pod_events import NOTE_LIMIT, EventRecorder
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure

@@ -24,9 +24,9 @@ from policyengine.cluster.kinds import FINISHED_PODS, NODES, PODS, WATCHED, Kind
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.history import ServerHistory
 from policyengine.kube.watching.informers import kinds_read
 from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Change, Observed
 from policyengine.server.extender.wire import decode_node, identity
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from policyengine.language import ir
-from policyengine.language.functions.comparison import is_key
+from policyengine.language.functions.relations import is_key
 from policyengine.language.functions.table import Implementation
 from policyengine.language.implementations import implementation
 from policyengine.language.types import DYN, Kind, Type, content_of

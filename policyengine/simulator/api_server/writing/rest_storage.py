@@ -12,10 +12,10 @@ from policyengine.clock import Clock
 from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
-from policyengine.simulator.api_server.kinds.schema import Type
+from policyengine.simulator.api_server.http_requests import User
+from policyengine.simulator.api_server.kinds.api_types import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
-from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
@@ -27,7 +27,7 @@ from policyengine.simulator.api_server.statuses import (
     invalid,
     not_found,
 )
-from policyengine.simulator.api_server.store import (
+from policyengine.simulator.api_server.storage import (
     Collection,
     Entry,
     Object,
@@ -37,8 +37,8 @@ from policyengine.simulator.api_server.store import (
     key_of,
     metadata,
 )
-from policyengine.simulator.api_server.validation.kinds import VALIDATORS
-from policyengine.simulator.api_server.validation.rules import validate_metadata, validate_metadata_update
+from policyengine.simulator.api_server.validation.field_rules import validate_metadata, validate_metadata_update
+from policyengine.simulator.api_server.validation.kind_rules import VALIDATORS
 from policyengine.simulator.api_server.writing import managed_fields
 from policyengine.simulator.api_server.writing.call import Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults

@@ -21,7 +21,7 @@ from rich.text import Text
 from policyengine import regular_file
 from policyengine.commands.console import standard_output
 from policyengine.commands.explaining import running_scheduler
-from policyengine.commands.explaining.table import show_why
+from policyengine.commands.explaining.as_text import show_why
 from policyengine.commands.kubectl_tables import once, show_queue
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values
@@ -95,7 +95,7 @@ def _show_with_help(page: Mapping[str, Any], server: Server, output: str) -> Non
             f"note: what would help is worked out with --policy, by the text of `{page['policy']['name']}`", err=True
         )
     if entry:
-        from policyengine.commands.explaining.table import show_attempt
+        from policyengine.commands.explaining.as_text import show_attempt
 
         show_attempt({**escaped_values(entry), "message": ""}, standard_output(None))
 
@@ -104,7 +104,7 @@ def _forecast(page: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
     """The pod's entry of a forecast by the policy that refused it; empty where the cluster's objects have no such
     policy, as where the scheduler was given a file, or where they may not be listed."""
     from policyengine.clock import SystemClock
-    from policyengine.commands.explaining.cluster import from_server
+    from policyengine.commands.explaining.explained_cluster import from_server
     from policyengine.diagnosis.explain_forecast import explain_forecast
 
     try:

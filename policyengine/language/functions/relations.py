@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from policyengine.language.functions.bounds import NO_NUMBER, NO_POLICY, NOT_NEGATIVE
+from policyengine.language.functions.answer_bounds import NO_NUMBER, NO_POLICY, NOT_NEGATIVE
 from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
 from policyengine.language.types import Kind
 from policyengine.language.values import Optional, kind_of, to_key, type_of

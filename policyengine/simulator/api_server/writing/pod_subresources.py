@@ -10,10 +10,10 @@ used up, answers 429.
 
 from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, conflict, too_many_requests
-from policyengine.simulator.api_server.store import Collection, Entry, Object, child, metadata, objects
+from policyengine.simulator.api_server.storage import Collection, Entry, Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.call import Call, Caller
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, delete, parse_delete_options
-from policyengine.simulator.api_server.writing.registry import Registry
+from policyengine.simulator.api_server.writing.rest_storage import Registry
 
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -29,7 +29,7 @@ from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import UNVALIDATED, ApiError, Client
-from policyengine.kube.watching.history import ServerHistory
+from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Malformed, Store, identity
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition, RecordEvent

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.language.bounds import _COMPUTED, _TOTAL
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.table import substitute
-from policyengine.language.lint.bounds import _COMPUTED, _TOTAL
 from policyengine.language.types import INT, STRING
 from tests.language.typed import values
 

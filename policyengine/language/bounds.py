@@ -14,7 +14,7 @@ from itertools import islice
 from policyengine.language import ir
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.diagnostics import Related
-from policyengine.language.functions.bounds import EVERYTHING, Interval
+from policyengine.language.functions.answer_bounds import EVERYTHING, Interval
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import INT64_MAX, INT64_MIN, display

@@ -25,7 +25,7 @@ from policyengine.simulator.api_server.field_errors import (
     validate_labels,
 )
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, child, metadata, objects
 
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 MAX_ANNOTATIONS = 256 * 1024

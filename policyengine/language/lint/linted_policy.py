@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from policyengine.language import ir, syntax
+from policyengine.language.bounds import Bounds
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import children, fields, key, walk
-from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span

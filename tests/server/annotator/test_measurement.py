@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.server.annotator.source import statistics_of
+from policyengine.server.annotator.measurement import statistics_of
 
 finite = st.floats(-1e12, 1e12)
 

@@ -15,9 +15,8 @@ from policyengine.simulator.api_server.field_errors import (
     unsupported,
 )
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, metadata
-from policyengine.simulator.api_server.validation.pods import pod
-from policyengine.simulator.api_server.validation.rules import (
+from policyengine.simulator.api_server.storage import Object, child, metadata
+from policyengine.simulator.api_server.validation.field_rules import (
     checked,
     each,
     field,
@@ -26,6 +25,7 @@ from policyengine.simulator.api_server.validation.rules import (
     one_of,
     within,
 )
+from policyengine.simulator.api_server.validation.pods import pod
 
 Validator = Callable[[Object, Object | None], Iterator[Cause]]
 RBAC = "rbac.authorization.k8s.io"
