@@ -1,9 +1,10 @@
 """What happened to each pod, and why it stands where it stands: for `explain --live` and for people who ask.
 
-Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last; of
-placements fewer, where together they hold more than `PARTS` numbers and names, as under a policy of many scores. A line
-is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod until others push
-them out.
+Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last.
+They are fewer where their lines are more than `ALL_LINES` together, as those of pods that are refused again and again
+(a third of a kilobyte each), or where placements hold more than `PARTS` numbers and names, as under a policy of many
+scores. A line is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod
+until others push them out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from policyengine.framework.scoring import Choice
 
 LINES = 32
+ALL_LINES = 100_000
 PODS = 10_000
 PARTS = 500_000
 
@@ -76,10 +78,13 @@ _DETAILS: dict[str, tuple[str, ...]] = {
 class PodTimelines:
     """The histories of the pods that came last."""
 
-    def __init__(self, pods: int = PODS, lines: int = LINES) -> None:
+    def __init__(self, pods: int = PODS, lines: int = LINES, all_lines: int = ALL_LINES) -> None:
         self._by_pod: OrderedDict[str, list[_Told]] = OrderedDict()
         self._pods = pods
         self._lines = lines
+        self._all_lines = all_lines
+        self._kept = 0
+        """How many lines there are of all pods."""
         self.listener: Callable[[str, TimelineEntry], None] | None = None
         """Called with (pod's UID, line) for each line, in the order told across all pods."""
         self.observer: Observer | None = None
@@ -91,14 +96,21 @@ class PodTimelines:
         if told is None:
             told = self._by_pod[uid] = []
             if len(self._by_pod) > self._pods:
-                self._by_pod.popitem(last=False)
+                self._drop_oldest()
         elif len(told) >= self._lines:
             del told[0]
+            self._kept -= 1
         told.append((at, what, values))
+        self._kept += 1
+        if self._kept > self._all_lines:
+            self._drop_oldest()
         if self.listener is not None:
             self.listener(uid, _line(told[-1]))
         if self.observer is not None:
             self.observer(uid, at, what, values)
+
+    def _drop_oldest(self) -> None:
+        self._kept -= len(self._by_pod.popitem(last=False)[1])
 
     def mark(self, uid: str, at: float, what: str, *values: Any) -> None:
         """Tell the observer how far an attempt has come; no line is kept."""

@@ -44,3 +44,15 @@ def test_it_keeps_only_the_last_lines_of_the_last_pods():
     timeline.record("c", 9.0, "queued", "active", "")
     assert timeline.of("a") == []
     assert [str(line) for line in timeline.of("c")] == ["queued: place active"]
+
+
+def test_pods_that_are_refused_again_and_again_leave_room_for_fewer_histories():
+    timeline = PodTimelines(lines=3, all_lines=7)
+    for uid in ("a", "b", "c"):
+        for number in range(5):
+            timeline.record(uid, float(number), "attempted", number, "hash")
+    assert [len(timeline.of(uid)) for uid in ("a", "b", "c")] == [0, 3, 3]
+    timeline.record("d", 9.0, "queued", "active", "")
+    assert [len(timeline.of(uid)) for uid in ("b", "c", "d")] == [3, 3, 1]
+    timeline.record("a", 9.0, "woken", "active", "", ())
+    assert [len(timeline.of(uid)) for uid in ("b", "c", "d", "a")] == [0, 3, 1, 1]
