@@ -16,7 +16,7 @@ from benchmarks.decisions import EPOCH, Core, decoded, pods_of
 from benchmarks.figures import Figure
 from benchmarks.workloads import Json, Workload, peer_node, pod
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.registrations import NODE_DELETE
+from policyengine.framework.events import NODE_DELETE
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import CyclesRequested, PodObserved

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, runt
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.registrations import ClusterEventWithHint
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Rows, State, Status, Verdicts
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.placed import AnnotationRule, BindPlugin, LogRule, PostBindPlugin
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.quota import NO_QUOTAS, Quotas
-from policyengine.framework.registrations import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

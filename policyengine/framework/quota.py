@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Protocol
 from policyengine import quantity
 from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.usage_counts import PODS
-from policyengine.framework.registrations import ClusterEventWithHint
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Code, Status
 
 if TYPE_CHECKING:

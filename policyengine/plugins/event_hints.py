@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.registrations import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint, Resource
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint, Resource
 
 Helps = Callable[[Any, Any, Any], bool]
 """(refused pod, old object or None, new object or None) -> whether the change may make the pod schedulable."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.profile import by_priority
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.event_hints import is_own_update, on
 

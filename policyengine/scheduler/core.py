@@ -21,9 +21,9 @@ from policyengine.cluster.pod_groups import NATIVE
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import NativePodGroup
+from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from policyengine.framework.filtering import fit_error_message
 from policyengine.framework.placed import NO_NODE
-from policyengine.framework.registrations import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import Action, Log, PatchObject

@@ -14,7 +14,7 @@ from policyengine.cluster.kinds import FINISHED_PODS, GROUP_LABEL
 from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.framework.registrations import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_DELETE, ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.verification import revalidate

@@ -15,10 +15,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.placed import Binding
-from policyengine.framework.registrations import MINUTE_PASSED
 from policyengine.framework.reservation import MAX_PERMIT_WAIT, Permission, PreBindPlugin
 from policyengine.framework.scoring import NOMINATED, ONLY, Choice, unscored
 from policyengine.framework.status import SUCCESS, Code, Status

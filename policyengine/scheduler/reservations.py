@@ -39,7 +39,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from policyengine.enum_members import direct_members
-from policyengine.framework.registrations import ClusterEvent, ClusterEventWithHint
+from policyengine.framework.events import ClusterEvent, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
 from policyengine.framework.scoring import Choice
 from policyengine.scheduler.actions import Bind

@@ -63,11 +63,12 @@ class Processes(Workers[Task, Answer]):
             collect_seldom()
             yield from enumerate(map(self._work, tasks))
             return
-        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the processes that begin now, until `_take_work`
+        # The processes that begin now hear Ctrl-C from `_take_work` on; here it is heard once they have begun.
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             asked: dict[Future[Any], int] = {self._pool.submit(_answer, task): at for at, task in enumerate(tasks)}
         finally:
-            signal.signal(signal.SIGINT, heard)
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
         try:
             for one in order(asked):
                 yield asked[one], one.result()
@@ -88,6 +89,7 @@ _work: list[Callable[[Any], Any]] = []
 
 def _take_work(work: Callable[[Any], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it without a word: whoever asked has one to say
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     collect_seldom()
     _work[:] = [work]
     Thread(target=_end_with_parent, daemon=True).start()

@@ -138,7 +138,7 @@ def shares(monkeypatch: pytest.MonkeyPatch, module: str) -> list[float]:
 def test_test_tells_how_far_it_is_from_test_to_test_and_change_to_change(
     monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    told = shares(monkeypatch, "testing.run")
+    told = shares(monkeypatch, "testing.execution")
     assert policyengine("test", *more, TESTED, ROOT / "policies" / "spread-cpu.policy").code == 0
     assert told == sorted(told)
     assert len(set(told)) > 5

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from policyengine.framework.events import ActionType, ClusterEventWithHint
 from policyengine.framework.plugin_entry import PluginEntry
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint
 from policyengine.plugins.registry import IN_TREE, build
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"

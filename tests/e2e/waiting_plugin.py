@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import Reads
 from policyengine.framework.plugin_entry import PluginEntry
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SUCCESS, Rows, Status, Verdicts
 
 if TYPE_CHECKING:

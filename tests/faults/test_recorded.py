@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from policyengine.framework.changes import NO_ROWS, Changes
-from policyengine.framework.registrations import ActionType, ClusterEvent, Resource
+from policyengine.framework.events import ActionType, ClusterEvent, Resource
 from policyengine.recording.replay import Replay
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState

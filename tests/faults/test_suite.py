@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.framework.registrations import ActionType, ClusterEvent, Resource
+from policyengine.framework.events import ActionType, ClusterEvent, Resource
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from tests.faults import auditor, facts, knowledge, last_look, mixed, table

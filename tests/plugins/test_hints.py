@@ -22,7 +22,7 @@ from policyengine.cluster.storage_objects import (
     StorageClass,
     VolumeAttachment,
 )
-from policyengine.framework.registrations import ActionType, QueueingHint, Resource
+from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.plugins.registry import IN_TREE, build
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices import devices

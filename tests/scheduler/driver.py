@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status, Verdicts, passed
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import Action, Bind, PatchPodCondition, ReadPod, RecordEvent

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.placed import Binding
-from policyengine.framework.registrations import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import Announcement
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
 from policyengine.scheduler.actions import Action, Bind, RecordEvent

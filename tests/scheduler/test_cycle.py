@@ -2,7 +2,7 @@
 
 import pytest
 
-from policyengine.framework.registrations import NODE_ADD, ClusterEventWithHint
+from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, PodObserved

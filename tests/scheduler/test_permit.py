@@ -2,7 +2,7 @@
 
 import pytest
 
-from policyengine.framework.registrations import NODE_ADD, ClusterEventWithHint
+from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import Permission
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.messages import PodDeleted, ProfileReplaced

@@ -9,8 +9,8 @@ import pytest
 
 from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.workload_objects import Namespace
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.status import Code
 from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.policy_compiler import compile_policy

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (

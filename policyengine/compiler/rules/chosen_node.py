@@ -30,7 +30,7 @@ from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.requeue_events import events_of
 from policyengine.compiler.rules.texts import Text, erred
-from policyengine.framework.registrations import ClusterEventWithHint
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.reservation import MAX_PERMIT_WAIT, PERMITTED, Permission
 from policyengine.framework.status import Code, Status
 from policyengine.language import ir

@@ -37,7 +37,7 @@ from policyengine.compiler.rules.node_rule import (
 from policyengine.compiler.rules.requeue_events import events_of, is_evictable, paths_read, reads_own_group
 from policyengine.compiler.rules.texts import Text, erred, unmet
 from policyengine.compiler.rules.trends import Trends
-from policyengine.framework.registrations import ClusterEventWithHint
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in

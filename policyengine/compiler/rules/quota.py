@@ -24,8 +24,8 @@ from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.node_rule import Decisions, Signature
 from policyengine.compiler.rules.requeue_events import events_of, namespace_events, own_update, paths_read
+from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.framework.quota import Quota, Quotas
-from policyengine.framework.registrations import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
 from policyengine.language.types import Reach
 

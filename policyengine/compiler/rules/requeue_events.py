@@ -31,7 +31,7 @@ from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, fiel
 from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
 from policyengine.compiler.lower.lets import in_order
 from policyengine.compiler.lower.scope import Path, Scope
-from policyengine.framework.registrations import ClusterEventWithHint, QueueingHint, QueueingHintFn
+from policyengine.framework.events import ClusterEventWithHint, QueueingHint, QueueingHintFn
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in, key, walk
 from policyengine.language.schema import NAMED_GROUPS, OBJECTS, attribute

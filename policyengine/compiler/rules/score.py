@@ -27,8 +27,8 @@ from policyengine.compiler.rules.node_rule import (
     domain_rows,
     reads_of,
 )
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Rows, Status
 from policyengine.language import ir
 from policyengine.language.ir import Normalize

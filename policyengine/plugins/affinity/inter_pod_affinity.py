@@ -19,8 +19,8 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.affinity.affinity_counts import AffinityCounts, Effects, Incoming
 from policyengine.plugins.event_hints import on

@@ -19,8 +19,8 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import NodeAffinity as Affinity
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import on

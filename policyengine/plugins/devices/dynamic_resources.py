@@ -23,10 +23,10 @@ from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.post_filter import PostFilterResult
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SUCCESS, Rows, State, Status
 
 _MIB: Final = 1024 * 1024

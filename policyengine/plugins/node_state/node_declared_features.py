@@ -15,8 +15,8 @@ import numpy as np
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 

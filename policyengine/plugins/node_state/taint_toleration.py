@@ -15,8 +15,8 @@ from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Toleration
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import is_own_update, on

@@ -20,10 +20,10 @@ from typing import Any, Final
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.dry_run import DryRun, best_of

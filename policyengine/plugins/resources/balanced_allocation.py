@@ -19,8 +19,8 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, RowColumn, at
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
 

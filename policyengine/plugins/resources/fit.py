@@ -24,8 +24,8 @@ from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources

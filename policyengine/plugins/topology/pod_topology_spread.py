@@ -21,8 +21,8 @@ from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.elementary import ln
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
-from policyengine.framework.registrations import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.selectors.node_selector import required_key
 from policyengine.plugins.topology.spread_constraint import (

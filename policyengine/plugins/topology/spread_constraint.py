@@ -11,7 +11,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
-from policyengine.framework.registrations import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import (
     EVERYTHING,

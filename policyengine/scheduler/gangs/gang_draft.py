@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.framework.events import ASSIGNED_POD_ADD
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import GROUP_PLACEMENT, Profile
-from policyengine.framework.registrations import ASSIGNED_POD_ADD
 from policyengine.framework.scoring import NOMINATED, PACKED, Choice, unscored
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from policyengine.framework.events import POLICY_REPLACED
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import POLICY_REPLACED
 from policyengine.scheduler.queue.queued_pods import Place, Strategy
 from policyengine.scheduler.queue.sub_queues import SubQueues
 

@@ -26,7 +26,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.enum_members import direct_members
-from policyengine.framework.registrations import ClusterEvent
+from policyengine.framework.events import ClusterEvent
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.framework.profile import GROUP_PLACEMENT, Profile
-from policyengine.framework.registrations import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from math import floor, inf
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
+from policyengine.framework.events import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod, Strategy

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
+from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ClusterEvent
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods

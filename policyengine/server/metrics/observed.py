@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from policyengine.framework.registrations import FLUSH
+from policyengine.framework.events import FLUSH
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindFailed,

@@ -15,9 +15,9 @@ from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.compiler.rules.filter import RuleFilter
 from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import QueueingHint
 from policyengine.framework.plugin import Reads, SituationReader
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import QueueingHint
 from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod

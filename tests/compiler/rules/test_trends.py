@@ -9,8 +9,8 @@ import pytest
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.rules.trends import Trends
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from policyengine.policy_compiler import PolicyError, compile_policy
 from policyengine.scheduler.messages import PodDeleted
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod

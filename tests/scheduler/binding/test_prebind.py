@@ -3,7 +3,7 @@
 import pytest
 
 from policyengine.cluster.storage_objects import PersistentVolumeClaim
-from policyengine.framework.registrations import NODE_ADD, ClusterEventWithHint
+from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
 from policyengine.scheduler.messages import (

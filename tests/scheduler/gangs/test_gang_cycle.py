@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.framework.registrations import ASSIGNED_POD_ADD, ClusterEventWithHint
+from policyengine.framework.events import ASSIGNED_POD_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import PERMITTED, Permission, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.actions import DeleteVictim

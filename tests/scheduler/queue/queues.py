@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import (
+from policyengine.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     Resource,
 )
+from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.builders import make_pod

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.framework.registrations import NODE_ADD
+from policyengine.framework.events import NODE_ADD
 from policyengine.scheduler.queue.queued_pods import InFlightPods, PodHeap, QueuedPod
 from tests.builders import make_pod
 

@@ -1,11 +1,11 @@
-from policyengine.framework.profile import Profile
-from policyengine.framework.registrations import (
+from policyengine.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     WILDCARD,
     ClusterEventWithHint,
     QueueingHint,
 )
+from policyengine.framework.profile import Profile
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from tests.builders import make_pod

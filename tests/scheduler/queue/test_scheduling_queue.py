@@ -1,8 +1,8 @@
 import pytest
 
 from policyengine.cluster.update_events import pod_events
+from policyengine.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, WILDCARD
 from policyengine.framework.profile import QueueSettings
-from policyengine.framework.registrations import ASSIGNED_POD_DELETE, NODE_ADD, WILDCARD
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.queue.queued_pods import Place

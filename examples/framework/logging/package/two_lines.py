@@ -7,8 +7,8 @@ from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
+from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin_entry import PluginEntry
-from policyengine.framework.registrations import ClusterEventWithHint
 
 NAME = "TwoLines"
 
