@@ -49,10 +49,16 @@ class Auditor:
     """`read` takes the tape, `finish` looks at what there is at the end; `objections` is what came of it."""
 
     def __init__(
-        self, policies: Mapping[str, Policy] | None = None, verifies: bool = False, shares: bool = False
+        self,
+        policies: Mapping[str, Policy] | None = None,
+        verifies: bool = False,
+        shares: bool = False,
+        slew: float = 0.0,
     ) -> None:
         """`policies`: by policy hash. `verifies`: whether bindings are verified. `shares`: whether each replica is an
-        installation of its own, and knows of the others' bindings what it was shown."""
+        installation of its own, and knows of the others' bindings what it was shown. `slew`: by how many seconds in
+        one the clock of the times that are read may differ from the clock that leases are counted by."""
+        self._slew = slew
         self.objections: list[str] = []
         self.pods: dict[str, Json] = {}
         self.nodes: dict[str, Json] = {}
@@ -302,7 +308,7 @@ class Auditor:
             self._led = self._led or str(before.get("holderIdentity") or "")
             return
         old, new = before.get("holderIdentity"), self.lease.get("holderIdentity")
-        held_until = self._leased_at + before.get("leaseDurationSeconds", 0) - INSTANT
+        held_until = self._leased_at + before.get("leaseDurationSeconds", 0) * (1.0 - self._slew) - INSTANT
         if self._led and self.now < self._renewed.get(self._led, -RENEW_DEADLINE) + RENEW_DEADLINE:
             old, held_until = self._led, self.now + INSTANT
         if old and new and old != new and self.now < held_until:

@@ -29,6 +29,9 @@ PATHS = {
 
 LEASE = LeaseSettings().name
 """A real API server has one of its own beside it."""
+SLEW = 500e-6
+"""renewTime is wall-clock time, leases are counted by the monotonic clock; Linux slews the one against the other by at
+most 500 parts in a million (adjtimex(2))."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class Bystander:
     def objections(self, binders: Mapping[str, str], identities: Mapping[str, str], scheduler: str) -> list[str]:
         """What the auditor says. `binders`: pod -> the replica that bound it; `identities`: how a replica calls itself
         on the lease -> the replica."""
-        auditor = Auditor()
+        auditor = Auditor(slew=SLEW)
         tape = self._tape(binders, identities)
         auditor.read(tape)
         auditor.finish(tape[-1][0], None, {scheduler: Policy(scheduler)})

@@ -58,9 +58,11 @@ def test_processes_end_with_the_one_that_asked(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_processes_at_work_without_a_traceback(tmp_path: Path) -> None:
     code = (
+        "import signal\n"
         "from tests.tuning.played import told_and_sleeps\n"
         "from policyengine.tuning.workers import Processes\n"
         "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever it was started with\n"
         "    try:\n"
         "        with Processes(told_and_sleeps, 2) as workers:\n            next(workers.as_finished([%r, %r]))\n"
         "    except KeyboardInterrupt:\n        print('stopped')\n"
