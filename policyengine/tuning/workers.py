@@ -149,14 +149,15 @@ class Ray(Workers[Task, Answer]):
     ) -> Iterator[tuple[int, Answer]]:
         asked = {self._done.remote(self._work, task): place for place, task in enumerate(tasks)}
         try:
-            for one in order(asked):
-                yield asked[one], self._ray.get(one)
+            for one in order(list(asked)):
+                answer = self._ray.get(one)
+                yield asked.pop(one), answer
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.WorkerCrashedError:
             raise WorkersUnusable(f"a worker of Ray was lost {RETRIES + 1} times over one task") from None
         finally:
-            for one in asked:
+            for one in asked:  # of those that have ended there is nothing to cancel
                 self._ray.cancel(one, force=False)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
