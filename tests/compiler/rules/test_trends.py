@@ -64,7 +64,8 @@ def wakes(profile: Profile) -> tuple[bool, bool]:
     """Whether a pod that is placed, and one that goes, wake whom the filter refused."""
     (rule,) = profile.filters
     events = [one.event for one in rule.events_to_register()]
-    return tuple(any(one.matches(event) for one in events) for event in (ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE))  # type: ignore[return-value]
+    placed, gone = (any(one.matches(event) for one in events) for event in (ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE))
+    return placed, gone
 
 
 @pytest.mark.parametrize("condition", ONLY_LESS_HELPS)
