@@ -1,6 +1,6 @@
 """What happened to each pod, and why it stands where it stands: for `explain --live` and for people who ask.
 
-Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that came, or were placed, last.
+Bounded: the last `LINES` lines of a pod and its last placement, of the `PODS` pods that were told of, or placed, last.
 They are fewer where their lines are more than `ALL_LINES` together, as those of pods that are refused again and again
 (a third of a kilobyte each), or where placements hold more than `PARTS` numbers and names, as under a policy of many
 scores. A line is kept as the values it was told with and is worded only when somebody reads it. Both outlive the pod
@@ -76,7 +76,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
 
 
 class PodTimelines:
-    """The histories of the pods that came last."""
+    """The histories of the pods that something happened to last."""
 
     def __init__(self, pods: int = PODS, lines: int = LINES, all_lines: int = ALL_LINES) -> None:
         self._by_pod: OrderedDict[str, list[_Told]] = OrderedDict()
@@ -97,9 +97,11 @@ class PodTimelines:
             told = self._by_pod[uid] = []
             if len(self._by_pod) > self._pods:
                 self._drop_oldest()
-        elif len(told) >= self._lines:
-            del told[0]
-            self._kept -= 1
+        else:
+            self._by_pod.move_to_end(uid)  # a pod that waits for long is not the first to be forgotten
+            if len(told) >= self._lines:
+                del told[0]
+                self._kept -= 1
         told.append((at, what, values))
         self._kept += 1
         if self._kept > self._all_lines:

@@ -56,3 +56,14 @@ def test_pods_that_are_refused_again_and_again_leave_room_for_fewer_histories():
     assert [len(timeline.of(uid)) for uid in ("b", "c", "d")] == [3, 3, 1]
     timeline.record("a", 9.0, "woken", "active", "", ())
     assert [len(timeline.of(uid)) for uid in ("b", "c", "d", "a")] == [0, 3, 1, 1]
+
+
+def test_a_pod_that_is_told_of_again_stays_and_the_others_go():
+    timeline = PodTimelines(pods=2, lines=3, all_lines=4)
+    timeline.record("old", 0.0, "queued", "active", "")
+    timeline.record("done", 1.0, "bound", "n1", "hash")
+    for number in range(3):
+        timeline.record("old", 2.0 + number, "attempted", number, "hash")
+    assert [line.at for line in timeline.of("old")] == [2.0, 3.0, 4.0] and len(timeline.of("done")) == 1
+    timeline.record("new", 9.0, "queued", "active", "")
+    assert [len(timeline.of(uid)) for uid in ("old", "done", "new")] == [3, 0, 1]
