@@ -44,6 +44,8 @@ class NodeTable(NodeColumns):
         self.images = ImageIndex()
         self.concerned_pods = 0
         """How many of the pods on the nodes may have terms about other pods (`PodShape.concerns_pods`)."""
+        self.priorities: dict[int, int] = {}
+        """Priority -> how many of the pods on the nodes have it, of those that some have."""
         self._pods: list[dict[str, PodInfo]] = []
 
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
@@ -77,6 +79,7 @@ class NodeTable(NodeColumns):
         for info in pods.values():
             self.pod_table.touch(info.uid)
             self.concerned_pods -= info.shape.concerns_pods
+            self._count_priority(info.priority, -1)
         self.images.remove(row, self.objects[row].status.images)
         last = self.n - 1
         if row != last:
@@ -116,12 +119,18 @@ class NodeTable(NodeColumns):
         self._free_with_defaults[CPU][row] -= sign * shape.nonzero_cpu
         self._free_with_defaults[MEMORY][row] -= sign * shape.nonzero_memory
         self.concerned_pods += sign * shape.concerns_pods
+        self._count_priority(info.priority, sign)
         self.pod_table.touch(info.uid)
         self.pod_journal.append(row)
 
+    def _count_priority(self, priority: int, sign: int) -> None:
+        count = self.priorities[priority] = self.priorities.get(priority, 0) + sign
+        if not count:
+            del self.priorities[priority]
+
     def replace_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
         """Put a pod's newer form in the place of the older."""
-        if old.shape is new.shape:
+        if old.shape is new.shape and old.priority == new.priority:
             self._pods[row][new.uid] = new
             self.pod_table.touch(new.uid)
             self.pod_journal.append(row)

@@ -186,6 +186,7 @@ class Core:
         held.number = self.last_number
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
+        held.served.queue.pass_on(held.queued, placed=True)
         if pod.nominated_node_name not in ("", held.node):
             self.announce(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
         self.pod_groups.note(pod)

@@ -244,6 +244,7 @@ def _finish(core: Core) -> None:
     if core.reserved_room is not None or any(served.queue.has_deferred_work for served in core.profiles.values()):
         _review_gangs(core)
         for served in core.profiles.values():
+            served.queue.wake_the_next(core.now)
             for pod in served.queue.take_gate_log():
                 core.log(served.runtime, "preEnqueue", pod)
         if core.is_synced:

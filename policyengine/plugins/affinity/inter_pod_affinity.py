@@ -267,6 +267,8 @@ def _all_mean(terms: Sequence[Term], pod: PodInfo) -> bool:
 
 
 def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+    """A pod without terms was kept out by those of others, and a node that comes may be in none of their domains.
+    kube-scheduler lets it wait (`isSchedulableAfterNodeChange`, plugins/interpodaffinity/plugin.go, v1.36)."""
     terms = terms_of(pod)
     if new is None:
         return False
@@ -274,6 +276,8 @@ def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         return True
     before = _NO_LABELS if old is None else old.metadata.labels
     after = new.metadata.labels
+    if not terms.affinity and old is None:
+        return True
     for term in terms.affinity:
         if term.key in after and after[term.key] != before.get(term.key):
             return True

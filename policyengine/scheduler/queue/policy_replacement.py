@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from policyengine.framework.events import POLICY_REPLACED
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.queue.queued_pods import Place, Strategy
+from policyengine.scheduler.queue.queued_pods import Happening, Place, Strategy
 from policyengine.scheduler.queue.sub_queues import SubQueues
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def replace_profile(
         for queued in queue.replace_rules(profile):
             if rules_changed(before, profile, queued.unschedulable_plugins):
                 queue.wake(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
-    queue.in_flight.record(POLICY_REPLACED, None, None)
+    queue.in_flight.record(Happening(POLICY_REPLACED, None, None))
 
 
 def _replace_queue(
@@ -83,7 +83,7 @@ def replace_candidate(
     for queued in refused:
         queued.by_candidate = False
         queue.requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
-    queue.in_flight.record(POLICY_REPLACED, None, None)
+    queue.in_flight.record(Happening(POLICY_REPLACED, None, None))
 
 
 def rules_changed(before: Profile, after: Profile, names: frozenset[str]) -> bool:

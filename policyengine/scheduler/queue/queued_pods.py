@@ -60,6 +60,7 @@ class Strategy(Enum):
 
 
 NO_PLUGINS: frozenset[str] = frozenset()
+Key = tuple[Any, ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -93,8 +94,14 @@ class QueuedPod:
     """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
     room: RoomMade | None = None
     """The room that was made for it last."""
+    woken_by: Happening | None = None
+    """The event that woke it alone of several, which wait for what becomes of it; None for any other."""
     buckets: tuple[tuple[str, Hashable], ...] = ()
     """Where `UnschedulableIndex` keeps it: (plugin, signature)."""
+    turn: Key = ()
+    """Its key in activeQ when it became unschedulable, which stays while it waits."""
+    alike: Hashable = None
+    """What it has in common with the pods that are alike: the buckets, and what says whom it may have evicted."""
 
     def __post_init__(self) -> None:
         self.uid, self.since = self.pod.uid, self.queued_at
@@ -103,7 +110,6 @@ class QueuedPod:
         return f"<{self.pod.namespace}/{self.pod.name} {self.place.value}>"
 
 
-Key = tuple[Any, ...]
 Entry = tuple[Any, ...]
 """(*key, arrival, number, key, pod): no two numbers are equal, so that nothing beyond them is compared."""
 _SLACK = 64
@@ -192,6 +198,12 @@ class Happening(NamedTuple):
     undoes: int = 0
     """The number of the reservation that was given back; 0 for any other event."""
 
+    def concerns(self, pod: QueuedPod) -> bool:
+        """Whether the pod may have waited for it. Who was refused before the reservation was made that this undoes was
+        refused without it: kube-scheduler wakes these too, and two pods that a Permit plugin refuses then wake each
+        other for ever."""
+        return self.but != pod.uid and self.undoes <= pod.seen
+
 
 class InFlightPods:
     """The pods whose attempt runs, and the events since the oldest of these attempts began."""
@@ -211,16 +223,16 @@ class InFlightPods:
         assert pod.uid not in self._running, f"{pod!r} is in flight already"
         self._running[pod.uid] = pod, self._base + len(self._events)
 
-    def record(self, event: ClusterEvent, old: Any, new: Any, but: str = "", undoes: int = 0) -> None:
+    def record(self, happening: Happening) -> None:
         """Keep an event, if an attempt runs that may want it."""
         if self._running:
-            self._events.append(Happening(event, old, new, but, undoes))
+            self._events.append(happening)
 
     def events_since_start(self, uid: str) -> Iterator[Happening]:
         """The events since the pod's attempt began that concern it, in order."""
         pod, first = self._running[uid]
         since = islice(self._events, first - self._base, None)
-        return (happening for happening in since if happening.but != uid and happening.undoes <= pod.seen)
+        return (happening for happening in since if happening.concerns(pod))
 
     def discard(self, uid: str) -> bool:
         """The attempt is over; False when none runs."""

@@ -7,14 +7,18 @@ Rules (kube-scheduler's `isPodWorthRequeuing`, backend/queue/scheduling_queue.go
    is not woken is stranded.)
 3. A pod refused by no plugin in particular wakes by any event, after its backoff.
 4. A wildcard event wakes the pod whose attempt it falls into.
+5. A pod that the hint of a filter would wake that judges each node alone stays where this filter, or another such one
+   that refused the pod, asked about the node of the event, still refuses it there (`node_verdicts`). It need not be
+   flushed for as long as that happens: it has been looked at.
 
 A name may stand for several: a policy's rules of different kinds, as one plugin of kube-scheduler has several extension
 points. All of one name are asked about whom one of them refused.
 
 Pods refused by one plugin with one signature (what the plugin reads of the pod) share a bucket, and a hint function is
 called once a bucket: it must be a function of the signature and of the objects involved. A plugin whose hints look at
-more of the pod says by what its pods wait together (`waits_with`). An event that nobody registered for costs one
-look-up, however many pods are refused.
+more of the pod says by what its pods wait together (`waits_with`). Pods that share all their buckets and their priority
+are alike, and one of them is looked at for all. An event that nobody registered for costs one look-up, however many
+pods are refused.
 
 Example: 500 identical pods and one larger pod were refused by NodeResourcesFit: two buckets. A node with 2 cpu comes.
 The hint function is called twice; it says QUEUE for the identical pods, which all wake, and SKIP for the other.
@@ -22,15 +26,17 @@ The hint function is called twice; it says QUEUE for the identical pods, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.framework.profile import GROUP_PLACEMENT, Profile
+from policyengine.scheduler.queue.node_verdicts import NodeVerdicts
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import ClusterView
 
 Hints = tuple[QueueingHintFn | None, ...]
 RESERVED_ROOM = "KeptRoom"
@@ -39,14 +45,30 @@ _ANYBODY = ""
 """The bucket of pods whose refusal names no plugin that this profile knows."""
 
 
+class Woken(NamedTuple):
+    """A pod that an event may help."""
+
+    pod: QueuedPod
+    strategy: Strategy
+    """How it is to move."""
+    asked_by: str
+    """The plugin that says so."""
+    fits: bool
+    """Whether it is known to be the event's node that the pod may be placed on now."""
+
+
 class UnschedulableIndex:
     """The refused pods of one queue, by refusing plugin and signature."""
 
-    __slots__ = ("_by_event", "_known", "_profile", "_signatures", "buckets")
-
-    def __init__(self, profile: Profile) -> None:
-        self.buckets: dict[str, dict[Hashable, dict[str, QueuedPod]]] = {}
-        """Plugin -> signature -> the pods, by UID; never empty ones."""
+    def __init__(self, profile: Profile, view: ClusterView, gangs: bool = False) -> None:
+        """`gangs`: whether the pods may be members of gangs that the profile does not tell."""
+        self._view, self._gangs = view, gangs
+        self.buckets: dict[str, dict[Hashable, dict[Hashable, dict[str, QueuedPod]]]] = {}
+        """Plugin -> signature -> what pods that are alike have in common -> these pods, by UID; never empty ones."""
+        self._alike: dict[Hashable, dict[str, QueuedPod]] = {}
+        """The same pods, of all buckets."""
+        self._looked_at: dict[tuple[str, Hashable], float] = {}
+        """Bucket -> when the pods of it that an event might have helped were last looked at, in seconds."""
         self.replace_profile(profile)
 
     def replace_profile(self, profile: Profile) -> None:
@@ -60,59 +82,87 @@ class UnschedulableIndex:
             if plugin.events_to_register():
                 signatures.append(getattr(plugin, "waits_with", getattr(plugin, "signature", _of_itself)))
         self._profile = profile
+        self._verdicts = NodeVerdicts(profile, self._view, self._gangs)
         self._known = frozenset(self._signatures)
         self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
         self.buckets.clear()
+        self._alike.clear()
+        self._looked_at.clear()
 
     def add(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
         """The pod waits for an event that one of these plugins registered."""
         if not plugins or not plugins <= self._known:
             plugins = frozenset({_ANYBODY}) | (plugins & self._known)
         pod.buckets = tuple((plugin, self._signature(plugin, pod)) for plugin in sorted(plugins))
+        pod.alike = pod.buckets, pod.pod.priority, pod.pod.shape.spec.preemption_policy
+        alike = self._alike.setdefault(pod.alike, {})
+        alike[pod.uid] = pod
         for plugin, signature in pod.buckets:
-            self.buckets.setdefault(plugin, {}).setdefault(signature, {})[pod.uid] = pod
+            self.buckets.setdefault(plugin, {}).setdefault(signature, {})[pod.alike] = alike
 
     def remove(self, pod: QueuedPod) -> None:
         """The pod waits no more."""
-        for plugin, signature in pod.buckets:
-            buckets = self.buckets[plugin]
-            del buckets[signature][pod.uid]
-            if not buckets[signature]:
-                del buckets[signature]
-            if not buckets:
-                del self.buckets[plugin]
-        pod.buckets = ()
+        alike = self._alike[pod.alike]
+        del alike[pod.uid]
+        if not alike:
+            del self._alike[pod.alike]
+            for plugin, signature in pod.buckets:
+                self._remove(pod.alike, plugin, signature)
+        pod.buckets, pod.alike = (), None
+
+    def _remove(self, key: Hashable, plugin: str, signature: Hashable) -> None:
+        buckets = self.buckets[plugin]
+        del buckets[signature][key]
+        if not buckets[signature]:
+            del buckets[signature]
+            self._looked_at.pop((plugin, signature), None)
+        if not buckets:
+            del self.buckets[plugin]
 
     def asks_for(self, event: ClusterEvent) -> bool:
         """Whether a plugin that has refused a pod here registered for the event."""
         interested = self._interested(event)
         return any(plugin in interested or _is_any(plugin, event) for plugin in self.buckets)
 
-    def woken_by(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[QueuedPod, Strategy, str]]:
-        """The pods the event may help, how they are to move, and the plugin that asked for it."""
-        interested = self._interested(event)
-        woken: dict[str, tuple[QueuedPod, Strategy, str]] = {}
+    def woken_by(self, event: ClusterEvent, old: Any, new: Any, now: float = 0.0) -> list[Woken]:
+        """The pods the event may help. All that hints say it might help have been looked at now."""
+        interested, verdicts = self._interested(event), self._verdicts.after(old, new)
+        known: dict[Hashable, dict[str, bool]] = {}
+        woken: dict[str, Woken] = {}
         for plugin, buckets in self.buckets.items():
             hints = (None,) if _is_any(plugin, event) else interested.get(plugin)
-            if hints is None:
-                continue
-            for bucket in buckets.values():
-                asked_by = wakes(plugin, hints, next(iter(bucket.values())), old, new)
-                for pod in bucket.values() if asked_by is not None else ():
-                    strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
-                    before = woken.get(pod.uid)
-                    if before is None or strategy.value > before[1].value:
-                        woken[pod.uid] = (pod, strategy, asked_by or "")
+            for signature, bucket in buckets.items() if hints is not None else ():
+                asked_by = wakes(plugin, hints or (), next(_pods_in(bucket)), old, new)
+                if asked_by is None:
+                    continue
+                self._looked_at[plugin, signature] = now
+                for key, alike in bucket.items():
+                    if not verdicts.tell_of(plugin):
+                        helped = dict.fromkeys(alike, False)
+                    elif key in known:
+                        helped = known[key]
+                    else:
+                        helped = known[key] = verdicts.not_refused(alike)
+                    for uid, fits in helped.items():
+                        pod, before = alike[uid], woken.get(uid)
+                        strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
+                        if before is None or strategy.value > before.strategy.value:
+                            woken[uid] = Woken(pod, strategy, asked_by, fits and (before is None or before.fits))
+                        elif before.fits and not fits:
+                            woken[uid] = before._replace(fits=False)
         return list(woken.values())
+
+    def looked_at(self, pod: QueuedPod) -> float:
+        """When the pod was last tried, or, while it is here, looked at, in seconds."""
+        return max([pod.queued_at, *(self._looked_at.get(bucket, 0.0) for bucket in pod.buckets)])
 
     def refused_by(self, plugin: str) -> list[QueuedPod]:
         """The pods here that the plugin refused."""
-        return [pod for bucket in self.buckets.get(plugin, {}).values() for pod in bucket.values()]
+        return [pod for bucket in self.buckets.get(plugin, {}).values() for pod in _pods_in(bucket)]
 
     def pods(self) -> list[QueuedPod]:
         """The pods here."""
-        found = {pod.uid: pod for plugin in self.buckets for pod in self.refused_by(plugin)}
-        return list(found.values())
+        return [pod for alike in self._alike.values() for pod in alike.values()]
 
     def hint(self, pod: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> tuple[Strategy, str]:
         """What the event does to this one pod, which need not be here, and the plugin that asked for it."""
@@ -122,10 +172,13 @@ class UnschedulableIndex:
         if event.resource is Resource.WILDCARD:
             return Strategy.AFTER_BACKOFF, ""
         found, asked_by = (Strategy.SKIP if refused_by <= self._known else Strategy.AFTER_BACKOFF), ""
-        interested = self._interested(event)
+        interested, alone = self._interested(event), [(plugin, pod.uid) for plugin in refused_by]
         for plugin in sorted(refused_by):
             woken_by = wakes(plugin, interested.get(plugin, ()), pod, old, new)
             if woken_by is None:
+                continue
+            verdicts = self._verdicts.after(old, new)
+            if verdicts.tell_of(plugin) and not verdicts.not_refused({pod.uid: pod}, alone):
                 continue
             if plugin in pod.pending_plugins:
                 return Strategy.IMMEDIATELY, woken_by
@@ -160,6 +213,10 @@ def _of_itself(pod: PodInfo) -> Hashable:
 def _is_any(plugin: str, event: ClusterEvent) -> bool:
     """Whether pods that no plugin in particular refused move by the event; by the passing of time they do not."""
     return plugin == _ANYBODY and event.resource is not Resource.TIME
+
+
+def _pods_in(bucket: dict[Hashable, dict[str, QueuedPod]]) -> Iterator[QueuedPod]:
+    return (pod for alike in bucket.values() for pod in alike.values())
 
 
 def wakes(plugin: str, hints: Hints, pod: QueuedPod, old: Any, new: Any) -> str | None:

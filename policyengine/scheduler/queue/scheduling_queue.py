@@ -8,7 +8,7 @@
 Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names are kept):
 1. Every way into active or backoff passes the gate, except from backoff to active (`sub_queues`).
 2. A refused pod waits in unschedulable until an event that its refusers registered wakes it, or until it has waited
-   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds.
+   `flush_after` seconds, counted from when it was last looked at; the flush runs every `FLUSH_PERIOD` seconds.
 3. A woken pod goes to backoff while its backoff lasts, else to active; Pending plugins skip the backoff.
 4. A pod that failed by an error, or was refused by no plugin in particular, goes to backoff at once.
 5. An event that arrives during an attempt is held against the attempt's refusal.
@@ -17,6 +17,9 @@ Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names ar
 8. A member that comes is told how far its gang is; those that are held already, once no member has come or gone for
    `GANG_MESSAGE_AFTER` seconds, at the latest `GANG_MESSAGE_BY` seconds after the first: a gang of a thousand members
    that arrive one by one would otherwise cost half a million condition patches.
+9. The room of a node goes to one pod after the other: of those that one event may help on its node, as far as that is
+   known, only the first is woken. Once it is placed, the next is, if the node still takes it. Where something else
+   becomes of the first, all of them are.
 
 Example: p is refused by NodeResourcesFit at 10.0 s and waits in unschedulable. At 10.3 s a pod is deleted, which
 NodeResourcesFit registered for: p goes to backoff, whose first wait of 1 s ends with the second 11. At 12.0 s p is
@@ -34,7 +37,7 @@ from policyengine.framework.events import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod, Strategy
+from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Happening, Place, QueuedPod, Strategy
 from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 
 if TYPE_CHECKING:
@@ -84,8 +87,9 @@ class SchedulingQueue(SubQueues):
 
     @property
     def has_deferred_work(self) -> bool:
-        """Whether something is left to be done before the message at hand is: gangs, notices, lines to log."""
-        return bool(self.gangs.changed or self.notices or self.gate_log)
+        """Whether something is left to be done before the message at hand is: gangs, notices, lines to log, pods to be
+        woken after others."""
+        return bool(self.gangs.changed or self.notices or self.gate_log or self.passed_on)
 
     def take_notices(self) -> list[GateNotice]:
         """The pods kept outside since the last call, and why."""
@@ -117,7 +121,7 @@ class SchedulingQueue(SubQueues):
         place = queued.place
         if place is Place.IN_FLIGHT:
             for event in events:
-                self.in_flight.record(event, old, new)
+                self.in_flight.record(Happening(event, old, new))
         elif place is Place.UNSCHEDULABLE:
             self._update_unschedulable(queued, old, events, now)
         elif place in (Place.ACTIVE, Place.BACKOFF):
@@ -160,6 +164,12 @@ class SchedulingQueue(SubQueues):
             self.timeline.record(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
         self.begin(queued)
         return queued
+
+    def wake_the_next(self, now: float) -> None:
+        """Rule 9, for the pods woken by themselves of which something has become since the last call."""
+        while self.passed_on:
+            happening, placed = self.passed_on.popleft()
+            self.wake_by(happening, now, one_by_one=placed)
 
     def begin(self, queued: QueuedPod) -> None:
         """An attempt of the pod, which is in no place, begins."""
@@ -236,9 +246,9 @@ class SchedulingQueue(SubQueues):
 
     def next_wakeup(self) -> float:
         """When `advance` has something to do next, in seconds; inf if time changes nothing."""
-        oldest, flush = self.unschedulable_pods.peek(), inf
+        oldest, flush = self.unschedulable_pods.peek_key(), inf
         if oldest is not None:
-            limit = oldest.queued_at + self.profile.queue.flush_after
+            limit = oldest[0] + self.profile.queue.flush_after
             flush = max(_next_multiple(FLUSH_PERIOD, limit), self._next_flush)
         minute = (
             self._next_minute if any(index.buckets and index.asks_for(MINUTE_PASSED) for index in self.indices) else inf
@@ -249,14 +259,20 @@ class SchedulingQueue(SubQueues):
         """Rule 2 (flushUnschedulablePodsLeftover). A gated pod is looked at only if its plugin registered for any event
         whatever."""
         limit, flushed = now - self.profile.queue.flush_after, False
-        while (oldest := self.unschedulable_pods.peek()) is not None and oldest.queued_at < limit:
-            flushed = True
-            self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
-        for queued, strategy, plugin in self.indices[0].woken_by(FLUSH, None, None):
+        while (key := self.unschedulable_pods.peek_key()) is not None and key[0] < limit:
+            oldest = self.unschedulable_pods.peek()
+            assert oldest is not None
+            looked_at = self.index_of(oldest).looked_at(oldest)
+            if looked_at < limit:
+                flushed = True
+                self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
+            else:
+                self.unschedulable_pods.push(oldest, (looked_at,))
+        for queued, strategy, plugin, *_ in self.indices[0].woken_by(FLUSH, None, None, now):
             if queued.place is Place.GATED and queued.queued_at < limit:
                 self.wake(queued, strategy, FLUSH.label, plugin, now)
         if flushed:
-            self.in_flight.record(FLUSH, None, None)
+            self.in_flight.record(Happening(FLUSH, None, None))
 
     # ---- gangs
 

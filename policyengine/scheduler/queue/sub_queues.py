@@ -11,6 +11,8 @@ Rules:
 
 from __future__ import annotations
 
+from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
@@ -20,8 +22,16 @@ from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods
 from policyengine.scheduler.queue.gang_table import GangTable
-from policyengine.scheduler.queue.queued_pods import InFlightPods, Key, Place, PodHeap, QueuedPod, Strategy
-from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
+from policyengine.scheduler.queue.queued_pods import (
+    Happening,
+    InFlightPods,
+    Key,
+    Place,
+    PodHeap,
+    QueuedPod,
+    Strategy,
+)
+from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex, Woken
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -52,10 +62,12 @@ class SubQueues:
         self.active_q = active_pods(profile, view)
         self.backoff_q = BackoffQueue(profile.queue)
         self.unschedulable_pods = PodHeap()
-        """By `queued_at`: the flush takes the oldest first."""
+        """By `queued_at`, or a later time at which they were looked at: the flush takes the oldest first."""
         self.in_flight = InFlightPods()
+        self.passed_on: deque[tuple[Happening, bool]] = deque()
+        """Events by which a pod was woken by itself, and whether it was placed; those like it are to be woken."""
         self.gangs = GangTable(profile.gangs)
-        self.indices: list[UnschedulableIndex] = [UnschedulableIndex(profile)]
+        self.indices: list[UnschedulableIndex] = [UnschedulableIndex(profile, view)]
         """Unschedulable pods by all their refusers, gated ones by the plugin that gates them; then those that the
         candidate refused, if there is one."""
         self.notices: list[GateNotice] = []
@@ -88,7 +100,9 @@ class SubQueues:
     def set_candidate(self, candidate: Profile | None) -> None:
         """Another policy decides about some of the pods, or none does. No pod may wait that the one before refused."""
         self.candidate = candidate
-        self.indices[1:] = [] if candidate is None else [UnschedulableIndex(candidate)]
+        self.indices[1:] = []
+        if candidate is not None:
+            self.indices.append(UnschedulableIndex(candidate, self._view, gangs=bool(self.profile.gangs)))
 
     def index_of(self, queued: QueuedPod) -> UnschedulableIndex:
         """Where the pod waits for events: with the policy that refused it."""
@@ -142,6 +156,7 @@ class SubQueues:
     def to_unschedulable(self, queued: QueuedPod) -> None:
         """Let the pod wait for an event that one of its refusers registered."""
         queued.place = Place.UNSCHEDULABLE
+        queued.turn = self.order(queued)
         self.unschedulable_pods.push(queued, (queued.queued_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
@@ -167,16 +182,49 @@ class SubQueues:
         if queued.buckets:
             self.index_of(queued).remove(queued)
         queued.place = Place.NOWHERE
+        self.pass_on(queued, placed=False)
 
     def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "", undoes: int = 0) -> None:
         """Something happened in the cluster: wake the pods that it may help (MoveAllToActiveOrBackoffQueue), except
-        the pod `but`, and those refused before the reservation was made that this undoes. kube-scheduler wakes these
-        too: two pods that a Permit plugin refuses then wake each other for ever."""
-        woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
-        for queued, strategy, plugin in woken:
-            if queued.uid != but and queued.seen >= undoes:
-                self.wake(queued, strategy, event.label, plugin, now)
-        self.in_flight.record(event, old, new, but, undoes)
+        the pod `but`, and those refused before the reservation was made that this undoes."""
+        happening = Happening(event, old, new, but, undoes)
+        self.wake_by(happening, now, one_by_one=True)
+        self.in_flight.record(happening)
+
+    def wake_by(self, happening: Happening, now: float, one_by_one: bool) -> None:
+        """Wake the pods that an event may help; `one_by_one`: of those that it may help on its node only the first of
+        each tenant, by whose shares the active queue chooses."""
+        event, old, new = happening.event, happening.old, happening.new
+        woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new, now)]
+        firsts: dict[str, tuple[Any, Woken]] = {}
+        for one in woken:
+            if not happening.concerns(one.pod):
+                continue
+            if one_by_one and one.fits:
+                tenant = "" if self.profile.fair is None else self.profile.fair.tenant(one.pod.pod)
+                turn = self._turn(one, now)
+                if tenant not in firsts or turn < firsts[tenant][0]:
+                    firsts[tenant] = turn, one
+            else:
+                self.wake(one.pod, one.strategy, event.label, one.asked_by, now)
+        for _, one in firsts.values():
+            self.wake(one.pod, one.strategy, event.label, one.asked_by, now)
+            if one.pod.place in (Place.ACTIVE, Place.BACKOFF):
+                one.pod.woken_by = happening
+            else:
+                self.passed_on.append((happening, False))
+
+    def pass_on(self, queued: QueuedPod, placed: bool) -> None:
+        """Something became of a pod that was woken by itself: it is the turn of those like it."""
+        if queued.woken_by is not None:
+            self.passed_on.append((queued.woken_by, placed))
+            queued.woken_by = None
+
+    def _turn(self, woken: Woken, now: float) -> tuple[Any, ...]:
+        """Who of several pods would be tried first, once all are woken: smallest first."""
+        queued, at_once = woken.pod, woken.strategy is Strategy.IMMEDIATELY
+        waits = not at_once and self.backoff_q.is_backing_off(queued, now)
+        return self.backoff_q.expiry(queued) if waits else -inf, queued.turn
 
     # ---- what is known
 

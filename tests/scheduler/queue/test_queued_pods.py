@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.framework.events import NODE_ADD
-from policyengine.scheduler.queue.queued_pods import InFlightPods, PodHeap, QueuedPod
+from policyengine.scheduler.queue.queued_pods import Happening, InFlightPods, PodHeap, QueuedPod
 from tests.builders import make_pod
 
 PODS = [QueuedPod(make_pod(f"p{i}").info(), 0.0) for i in range(8)]
@@ -55,7 +55,7 @@ def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
     for step in steps:
         if step == "event":
             number += 1
-            in_flight.record(NODE_ADD, None, number)
+            in_flight.record(Happening(NODE_ADD, None, number))
             for events in seen.values():
                 events.append(number)
         elif step[0] == "start" and PODS[step[1]].uid not in seen:

@@ -1,3 +1,4 @@
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
@@ -21,7 +22,7 @@ def registered(name, event, hint=None):
 
 
 def wake_ups(*rules):
-    return UnschedulableIndex(Profile("p", "s", "h", filters=rules))
+    return UnschedulableIndex(Profile("p", "s", "h", filters=rules), ClusterView())
 
 
 def refused(name, *plugins, pending=()):
@@ -32,7 +33,7 @@ def refused(name, *plugins, pending=()):
 
 
 def woken(index, event, old=None, new=None):
-    return {pod.uid: (strategy, plugin) for pod, strategy, plugin in index.woken_by(event, old, new)}
+    return {pod.uid: (strategy, plugin) for pod, strategy, plugin, *_ in index.woken_by(event, old, new)}
 
 
 def test_only_the_plugins_that_refused_a_pod_are_asked():
