@@ -326,6 +326,7 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
         else:
             candidate_cycles.run(core, served, queued)
         _review_gangs(core)
+        served.queue.wake_the_next(core.now)  # before those that come behind them in the queue's order
 
 
 _HANDLERS: dict[type, Callable[[Core, Any], None]] = {

@@ -101,31 +101,36 @@ class VerdictsAfter:
         first = next(iter(alike.values()))
         if not self._rows or self._may_evict(first.pod):
             return dict.fromkeys(alike, False)
-        fits = not self._are_refused(first.pod, first.buckets if by is None else by)
-        if not fits and not self._of.gangs and self._own.isdisjoint(alike):
+        refused = self._are_refused(first.pod, first.buckets if by is None else by)
+        if refused is None:
+            return dict.fromkeys(alike, False)
+        if refused and not self._of.gangs and self._own.isdisjoint(alike):
             return {}
         gang = self._view.scheduling.gang
         apart = {uid for uid, one in alike.items() if uid in self._own or (self._of.gangs and gang(one.pod))}
-        return {uid: uid not in apart for uid in alike if fits or uid in apart}
+        return {uid: uid not in apart for uid in alike if not refused or uid in apart}
 
-    def _are_refused(self, pod: PodInfo, by: Buckets) -> bool:
+    def _are_refused(self, pod: PodInfo, by: Buckets) -> bool | None:
+        """Whether one of the filters refuses all these nodes; None where not all could be asked."""
         try:
-            return any(name in self._of.filters and self._refuses(name, alike, pod) for name, alike in by)
+            for name, alike in by:
+                if name in self._of.filters:
+                    if (name, alike) not in self._known:
+                        if not self._left:
+                            return None
+                        self._left -= 1
+                        self._known[name, alike] = self._refuses(self._of.filters[name], pod)
+                    if self._known[name, alike]:
+                        return True
         except Exception:
-            return False
+            return None
+        return False
 
-    def _refuses(self, name: str, alike: Hashable, pod: PodInfo) -> bool:
-        known = self._known.get((name, alike))
-        if known is None:
-            if not self._left:
-                return False
-            self._left -= 1
-            plugin, snapshot = self._of.filters[name], self._view.snapshot()
-            status, state = plugin.pre_filter(pod, snapshot)
-            rows = np.array(self._rows, dtype=np.int64)
-            known = status.is_success and bool(plugin.filter(state, snapshot, rows).refused.all())
-            self._known[name, alike] = known
-        return known
+    def _refuses(self, plugin: FilterPlugin, pod: PodInfo) -> bool:
+        snapshot = self._view.snapshot()
+        status, state = plugin.pre_filter(pod, snapshot)
+        rows = np.array(self._rows, dtype=np.int64)
+        return status.is_success and bool(plugin.filter(state, snapshot, rows).refused.all())
 
     def _may_evict(self, pod: PodInfo) -> bool:
         """Rule 2."""

@@ -1,0 +1,183 @@
+from dataclasses import replace
+
+import pytest
+
+from policyengine.framework.status import Code
+from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
+from policyengine.scheduler.messages import BindSucceeded, PodDeleted
+from policyengine.scheduler.queue.node_verdicts import MOST_ASKED
+from tests.builders import PodBuilder, make_pod
+from tests.scheduler.driver import Driver, Label, Rule, binds, node, pod
+
+
+def standing(name: str, on: str, cpu: str = "2") -> PodBuilder:
+    return pod(name, cpu=cpu).node(on)
+
+
+def full(*profiles) -> Driver:
+    """Nodes a and b with two pods of 2 cpu each."""
+    driver = Driver(*profiles).showing(node("a"), node("b"))
+    return driver.showing(*(standing(f"{on}{i}", on) for on in "ab" for i in (1, 2)))
+
+
+def gone(driver: Driver, name: str) -> None:
+    driver.send(PodDeleted("default", name, name))
+
+
+def waiting(driver: Driver, *pods: PodBuilder) -> None:
+    driver.see(*pods)
+    assert binds(driver.cycle()) == {}
+    driver.wait(30.0)  # nobody backs off any more
+    assert set(driver.places(*(one.build().metadata.uid for one in pods))) == {"unschedulable"}
+
+
+def woken(driver: Driver, *names: str) -> list[str]:
+    return [name for name, place in zip(names, driver.places(*names), strict=True) if place != "unschedulable"]
+
+
+def test_a_pod_that_goes_wakes_those_that_its_node_would_take_now():
+    driver = full()
+    waiting(driver, pod("large", cpu="3"), pod("small", cpu="2"))
+    gone(driver, "a1")
+    assert woken(driver, "large", "small") == ["small"]
+    gone(driver, "b1")
+    assert woken(driver, "large") == []
+    gone(driver, "b2")
+    assert woken(driver, "large") == ["large"]
+
+
+def test_of_pods_that_the_node_would_take_the_first_is_woken_and_the_next_once_it_is_placed():
+    driver = full()
+    waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
+    gone(driver, "a1")
+    assert woken(driver, "p", "q", "r") == ["p"]
+    assert binds(driver.cycle(1)) == {"p": "a"}
+    assert woken(driver, "q", "r") == ["q"]
+    assert binds(driver.cycle(1)) == {"q": "a"}
+    assert woken(driver, "r") == []
+
+
+def test_the_first_is_the_first_in_the_queues_order():
+    driver = full()
+    waiting(driver, pod("low", cpu="1"), pod("high", cpu="1").priority(5, "Never"))
+    gone(driver, "a1")
+    assert woken(driver, "low", "high") == ["high"]
+
+
+def test_of_each_tenant_the_first_is_woken_and_shares_say_whose_turn_it_is():
+    fair = compile_policy('policy "p" { scheduler "default-scheduler" queue { fair by pod.namespace } }')
+    driver = full(fair)
+    others = [make_pod(name, "other").req(cpu="1") for name in ("x", "y")]
+    waiting(driver, pod("p", cpu="1"), pod("q", cpu="1"), *others)
+    gone(driver, "a1")
+    assert woken(driver, "p", "q", "x", "y") == ["p", "x"]
+    assert binds(driver.cycle(1)) == {"x": "a"}
+
+
+def test_what_becomes_of_the_first_instead_is_told_to_all_that_wait_for_it():
+    driver = full()
+    waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
+    gone(driver, "a1")
+    driver.send(PodDeleted("default", "p", "p"))
+    assert woken(driver, "q", "r") == ["q", "r"]
+
+
+def test_a_first_that_another_filter_refuses_leaves_the_room_to_the_others():
+    picky = Rule("Picky", lambda pod, name: Code.UNSCHEDULABLE if pod.name == "p" and name == "a" else None)
+    profile = default_profile()
+    driver = full(replace(profile, filters=(*profile.filters, picky)))
+    waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
+    gone(driver, "a1")
+    assert woken(driver, "p", "q", "r") == ["p"]
+    assert sorted(binds(driver.cycle()).values()) == ["a", "a"]
+    assert driver.places("p") == ["unschedulable"]
+
+
+def test_a_filter_that_refused_the_pod_too_keeps_it_asleep_until_it_lets_it_pass():
+    few = compile_policy('policy "p" { scheduler "default-scheduler" filter "few" { require node.podCount < 1 } }')
+    driver = Driver(few).showing(node("a"), standing("a1", "a", "3"), standing("a2", "a", "1"))
+    driver.see(node("b"), standing("b1", "b", "1"))
+    waiting(driver, pod("p", cpu="1"))
+    gone(driver, "a2")
+    assert woken(driver, "p") == []
+    gone(driver, "a1")
+    assert woken(driver, "p") == ["p"]
+
+
+@pytest.mark.parametrize(("policy", "wakes"), [(None, True), ("Never", False)])
+def test_a_pod_that_might_have_others_evicted_is_woken_by_whatever_goes(policy: str | None, wakes: bool):
+    driver = full()
+    waiting(driver, pod("p", cpu="5").priority(1, policy))
+    gone(driver, "a1")
+    assert woken(driver, "p") == ["p"] * wakes
+
+
+def test_whom_the_policy_lets_have_others_evicted_by_rules_of_its_own_is_woken_by_whatever_goes():
+    driver = full(compile_policy('policy "p" { scheduler "default-scheduler" preempt { maxVictims: 1 } }'))
+    waiting(driver, pod("p", cpu="5"))
+    gone(driver, "a1")
+    assert woken(driver, "p") == ["p"]
+
+
+def test_a_members_gang_is_woken_by_whatever_goes():
+    driver = full(replace(default_profile(), gangs=(Label(),)))
+    waiting(driver, *(pod(name, cpu="3").label("gang", "g").label("min", "2") for name in ("p", "q")))
+    gone(driver, "a1")
+    assert woken(driver, "p", "q") == ["p", "q"]
+
+
+def test_a_filter_that_fails_when_it_is_asked_again_wakes_the_pod():
+    answers = {"fails": False}
+
+    def says(pod, name):
+        if answers["fails"]:
+            raise ValueError("broken")
+        return Code.UNSCHEDULABLE
+
+    fit = next(one for one in default_profile().filters if one.name == "NodeResourcesFit")
+    driver = Driver(replace(default_profile(), filters=(Rule("Rule", says, fit.events_to_register()),)))
+    driver.see(node("a"), standing("a1", "a"))
+    waiting(driver, pod("p"))
+    answers["fails"] = True
+    gone(driver, "a1")
+    assert woken(driver, "p") == ["p"]
+
+
+def test_a_pod_is_woken_by_what_happens_to_itself_wherever_it_is_nominated():
+    driver = full()
+    waiting(driver, pod("p", cpu="3"))
+    driver.see(pod("p", cpu="2").nominated("a").label("changed", "yes").toleration("t"))
+    driver.see(pod("p", cpu="1").nominated("a"))
+    assert woken(driver, "p") == ["p"]
+
+
+def test_so_many_shapes_are_looked_at_for_one_event_and_the_others_woken():
+    driver = full()
+    shapes = [f"{3000 + i}m" for i in range(MOST_ASKED + 8)]
+    waiting(driver, *(pod(shape, cpu=shape) for shape in shapes))
+    gone(driver, "a1")
+    assert len(woken(driver, *shapes)) == 8
+
+
+def test_a_pod_that_events_are_held_against_needs_no_flush():
+    driver = full()
+    waiting(driver, pod("p", cpu="3"))
+    for turn in range(10):
+        driver.wait(60.0)
+        driver.see(standing(f"small{turn}", "a", "0"))
+        gone(driver, f"small{turn}")
+        assert driver.places("p") == ["unschedulable"]
+    assert driver.told("p").count("attempted") == 1
+    driver.wait(331.0)
+    assert driver.places("p") == ["active"]
+
+
+def test_the_next_is_woken_where_the_first_has_to_wait_for_its_binding_too():
+    driver = full()
+    waiting(driver, pod("p", cpu="1"), pod("q", cpu="1"))
+    gone(driver, "a1")
+    assert binds(driver.cycle(1)) == {"p": "a"}
+    assert binds(driver.cycle(1)) == {"q": "a"}
+    driver.send(BindSucceeded("p"))
+    driver.send(BindSucceeded("q"))
