@@ -132,7 +132,7 @@ def test_a_pod_that_only_time_brought_back_is_counted_when_it_is_bound(
     missed: bool, flushed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missed:
-        monkeypatch.setattr(UnschedulableIndex, "woken_by", lambda self, event, old, new: [])
+        monkeypatch.setattr(UnschedulableIndex, "woken_by", lambda self, event, old, new, now=0.0: [])
 
     async def work(world: World) -> None:
         await world.pod("big", cpu="5")
