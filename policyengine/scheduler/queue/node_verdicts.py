@@ -123,7 +123,7 @@ class VerdictsAfter:
                     if self._known[name, alike]:
                         return True
         except Exception:
-            return None
+            return None  # the pod is woken, and its next attempt tells what failed
         return False
 
     def _refuses(self, plugin: FilterPlugin, pod: PodInfo) -> bool:
