@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
-MOST_IN_TURN = 1_000
-"""More pods than these are woken together: to look for the first of them after each placement would cost more than to
-try them."""
-
-
 class GateNotice(NamedTuple):
     """A pod that is kept outside the queue, and what its owner is to be told."""
 
@@ -201,7 +196,6 @@ class SubQueues:
         each tenant, by whose shares the active queue chooses."""
         event, old, new = happening.event, happening.old, happening.new
         woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new, now)]
-        one_by_one = one_by_one and len(woken) <= MOST_IN_TURN
         firsts: dict[str, tuple[Any, Woken]] = {}
         for one in woken:
             if not happening.concerns(one.pod):
