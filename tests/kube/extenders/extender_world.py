@@ -133,6 +133,10 @@ def all_pass(verb: str, body: Any) -> Any:
     return {"NodeNames": body["NodeNames"], "FailedNodes": {}, "Error": ""}
 
 
+def fails(verb: str, body: Any) -> web.Response:
+    return web.Response(status=500)
+
+
 def only(*names: str, unresolvable: bool = False) -> Answer:
     def answer(verb: str, body: Any) -> Any:
         kind = "FailedAndUnresolvableNodes" if unresolvable else "FailedNodes"

@@ -50,6 +50,25 @@ async def test_a_node_that_is_left_out_was_refused_for_the_reason_given_if_there
     assert said.unresolvable == {"c": ("http://e", "never")}
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"Error": "no idea"}, "no idea"),
+        ({"NodeNames": 3}, "its answer is no ExtenderFilterResult"),
+        ({"NodeNames": ["mars"]}, "it claims the node `mars`, which it was not asked about"),
+    ],
+)
+async def test_an_answer_beside_the_question_is_a_failure(answer: Any, told: str) -> None:
+    with pytest.raises(ExtenderFailed, match=told):
+        await extender(answer).filter(POD, ["a"], no_text)
+
+
+def test_the_core_is_told_what_it_manages_and_what_nobody_else_counts() -> None:
+    managed = [{"name": "x.io/gpu", "ignoredByScheduler": True}, {"name": "x.io/fpga"}]
+    found = extender({}, managedResources=managed).described()
+    assert (found.resources, found.unchecked) == ({"x.io/gpu", "x.io/fpga"}, {"x.io/gpu"})
+
+
 @pytest.mark.parametrize(("score", "counts"), [(0, 0), (7, 210), (10, 300), (11, 300), (-1, 0)])
 async def test_a_score_from_0_to_10_counts_ten_times_its_weight(score: int, counts: int) -> None:
     said = await extender([{"Host": "a", "Score": score}]).prioritize(POD, ["a"], no_text)
@@ -77,6 +96,11 @@ async def test_the_nodes_that_it_names_are_left_with_the_victims_that_it_names()
 async def test_victims_beside_the_question_are_a_failure(answer: Any, told: str) -> None:
     with pytest.raises(ExtenderFailed, match=told):
         await extender(answer).victims(POD, VICTIMS, ASKED, no_text)
+
+
+async def test_of_one_that_is_ignorable_a_node_without_victims_is_left_out() -> None:
+    said = await extender(leaving(a=[], b=["u2"]), ignorable=True).victims(POD, VICTIMS, ASKED, no_text)
+    assert list(said) == ["b"]
 
 
 @pytest.mark.parametrize("cacheable", [True, False])

@@ -1,13 +1,11 @@
 """Extenders that have a say in preemption, and resources that they account for: over HTTP, from ask to eviction."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from aiohttp import web
 
-from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, all_pass, shape, world
+from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, fails, shape, world
 from tests.shared_facts import shared
 
 PREEMPT = {"preemptVerb": "preempt", "nodeCacheCapable": True}
@@ -34,12 +32,6 @@ def leaving_only(*nodes: str) -> Answer:
         return {"NodeNameToMetaVictims": {node: left for node, left in victims_of(body).items() if node in nodes}}
 
     return answer
-
-
-async def told_of(at: World, name: str) -> str:
-    reason, message = await at.until_told(name)
-    assert reason == "Unschedulable"
-    return message.removeprefix("0/3 nodes are available: 3 Insufficient cpu. ")
 
 
 async def leaving(at: World, *names: str) -> None:
@@ -89,20 +81,6 @@ async def test_room_is_made_where_the_extender_leaves_it_to_be_made() -> None:
         assert await at.until_bound("high") == "node-1"
 
 
-async def test_the_extender_may_choose_other_victims() -> None:
-    uids: dict[str, str] = {}
-
-    def other(verb: str, body: Any) -> Any:
-        assert [len(one["Pods"]) for one in victims_of(body).values()] == [1, 1, 1]
-        named = [{"UID": uids["low-1"]}, {"UID": uids["low-2"]}]
-        return {"NodeNameToMetaVictims": {"node-1": {"Pods": named, "NumPDBViolations": 0}}}
-
-    async with world(other, PREEMPT) as at:
-        uids |= await filled(at)
-        await at.pod("high", priority=100, cpu="2")
-        await leaving(at, "low-1", "low-2")
-
-
 async def test_each_extender_is_asked_about_what_the_one_before_left_the_ignorable_ones_last() -> None:
     def answer(verb: str, body: Any) -> Any:
         nodes = ("node-1", "node-2") if verb == "first" else ("node-2", "node-3")
@@ -119,108 +97,21 @@ async def test_each_extender_is_asked_about_what_the_one_before_left_the_ignorab
         ]
 
 
-async def test_where_the_extender_leaves_no_node_nobody_goes() -> None:
-    async with world(leaving_only(), PREEMPT) as at:
+async def test_an_error_ends_the_preemption_unless_the_extender_is_ignorable() -> None:
+    async with world(fails, PREEMPT) as at:
         await filled(at)
         await at.pod("high", priority=100, cpu="4")
-        assert await told_of(at, "high") == "preemption: no candidate node for preemption"
+        reason, message = await at.until_told("high")
+        assert reason == "Unschedulable" and "answers with HTTP status 500" in message
         await leaving(at)
-
-
-BROKEN: dict[str, tuple[Answer, str]] = {
-    "status": (lambda verb, body: web.Response(status=500), "answers with HTTP status 500"),
-    "a pod that is not there": (
-        lambda verb, body: {"NodeNameToMetaVictims": {"node-1": {"Pods": [{"UID": "x"}]}}},
-        "it claims to preempt the pod `x` on the node `node-1`, which is not there",
-    ),
-    "no victims": (
-        lambda verb, body: {"NodeNameToMetaVictims": {"node-1": {"Pods": None}}},
-        "expected at least one victim pod on node `node-1`",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", sorted(BROKEN))
-async def test_an_error_ends_the_preemption_unless_the_extender_is_ignorable(kind: str) -> None:
-    answer, told = BROKEN[kind]
-    async with world(answer, PREEMPT) as at:
+    async with world(fails, {**PREEMPT, "ignorable": True}) as at:
         await filled(at)
         await at.pod("high", priority=100, cpu="4")
-        assert told in await told_of(at, "high")
-        await leaving(at)
-    async with world(answer, {**PREEMPT, "ignorable": True}) as at:
-        await filled(at)
-        await at.pod("high", priority=100, cpu="4")
-        if "expected" in told:  # only the node without victims is passed over, and it named no other
-            assert await told_of(at, "high") == "preemption: no candidate node for preemption"
-            await leaving(at)
-        else:
-            await leaving(at, "low-5", "low-6")
-
-
-async def test_a_pod_of_higher_priority_does_not_go_whatever_the_extender_says() -> None:
-    keeps: list[str] = []
-
-    def both(verb: str, body: Any) -> Any:
-        return {"NodeNameToMetaVictims": {"node-1": {"Pods": [{"UID": keeps[0]}], "NumPDBViolations": 0}}}
-
-    async with world(both, PREEMPT) as at:
-        await filled(at)
-        keeps.append(await at.pod("vip", on="node-1", priority=1000, cpu="0"))
-        at.expected.add("vip")
-        await at.pod("high", priority=100, cpu="4")
-        assert await told_of(at, "high") == "preemption: no candidate node for preemption"
-        await leaving(at)
-
-
-async def test_only_pods_with_a_managed_resource_are_asked_about() -> None:
-    managed = {**PREEMPT, "managedResources": [{"name": "x.io/gpu"}]}
-    async with world(leaving_only("node-1"), managed) as at:
-        await filled(at)
-        await at.pod("plain", priority=100, cpu="4")
         await leaving(at, "low-5", "low-6")
-        assert at.asked == []
-
-
-async def test_others_are_placed_while_the_extender_thinks() -> None:
-    go = asyncio.Event()
-
-    async def think(body: Any) -> web.Response:
-        await go.wait()
-        return web.json_response({"NodeNameToMetaVictims": victims_of(body)})
-
-    async with world(lambda verb, body: think(body), PREEMPT) as at:
-        await filled(at)
-        high = await at.pod("high", priority=100, cpu="4")
-
-        async def asked() -> bool:
-            return bool(at.asked)
-
-        await at.until(asked)
-        await at.pod("small", cpu="0")
-        await at.until_bound("small")
-        assert at.scheduler.state.place(high) == "in flight"
-        go.set()
-        await leaving(at, "low-5", "low-6")
-
-
-async def test_a_resource_that_the_extender_accounts_for_is_not_counted_by_the_policy() -> None:
-    def managed(ignored: bool) -> dict[str, Any]:
-        name = {"name": "x.io/gpu", "ignoredByScheduler": ignored}
-        return {"filterVerb": "filter", "nodeCacheCapable": True, "managedResources": [name]}
-
-    async with world(all_pass, managed(True)) as at:
-        await at.pod("greedy", **{"x.io/gpu": "100"})
-        assert await at.until_bound("greedy") in NODES
-        assert [verb for verb, _ in at.asked] == ["filter"]
-    async with world(all_pass, managed(False)) as at:
-        await at.pod("greedy", **{"x.io/gpu": "100"})
-        reason, message = await at.until_told("greedy")
-        assert (reason, "Insufficient x.io/gpu" in message) == ("Unschedulable", True)
 
 
 async def test_a_binding_that_an_ignorable_extender_does_not_make_is_made_all_the_same() -> None:
-    async with world(lambda verb, body: web.Response(status=500), {"bindVerb": "bind", "ignorable": True}) as at:
+    async with world(fails, {"bindVerb": "bind", "ignorable": True}) as at:
         await at.pod("p")
         assert await at.until_bound("p") in NODES
         assert [one.user_agent for one in at.api.writes if one.subresource == "binding"] == ["scheduler"]
