@@ -1,7 +1,6 @@
 """The core and its runner against the embedded API server, in memory and on virtual time."""
 
 import asyncio
-import json
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -19,9 +18,6 @@ from tests.faulty_server import effects as fault
 from tests.kube import scenes
 from tests.kube.scenes import MERGE, PODS, pod, whatever_becomes_of_requests
 from tests.scheduler.invariants import validate
-
-POLICIES = "/api/v1/namespaces/kube-system/configmaps"
-PIN = 'policy "pin" {{\n  scheduler "pinned"\n  filter "pinned" {{ require node.name == "{node}" }}\n}}\n'
 
 
 class World(scenes.World):
@@ -144,22 +140,6 @@ async def test_whatever_becomes_of_the_watches_every_pod_is_bound(world: World, 
 
 
 @scene
-async def test_a_second_scheduler_that_was_faster_is_believed(world: World) -> None:
-    await world.make(2, pod("p"))
-    world.api.faults.add(fault.Delay(5.0), subresource="binding", client="scheduler")
-    task = world.start()
-    await asyncio.sleep(1)
-    for name in ("node-1", "node-2"):
-        target = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": name}}
-        await world.call("POST", f"{PODS}/p/binding", target)
-    await asyncio.sleep(60)
-    assert (await world.nodes_of()) == {"p": "node-1"}
-    assert world.scheduler.state.place(next(iter(world.scheduler.state.view.pods))) == "bound"
-    world.stop.set()
-    await task
-
-
-@scene
 async def test_a_stop_waits_for_the_bindings_under_way_and_writes_their_events(world: World) -> None:
     await world.make(1, pod("p"))
     world.api.faults.add(fault.Delay(4.0), subresource="binding")
@@ -180,85 +160,3 @@ async def test_a_server_that_never_answers_does_not_keep_a_stop_waiting(world: W
     await asyncio.sleep(2)
     world.stop.set()
     await asyncio.wait_for(task, 30)
-
-
-def policy_map(text: str) -> dict[str, Any]:
-    labels = {"policyengine.io/policy": "true"}
-    return {"kind": "ConfigMap", "metadata": {"name": "pin", "labels": labels}, "data": {"pin.policy": text}}
-
-
-async def status(world: World) -> Any:
-    annotations = (await world.call("GET", f"{POLICIES}/pin"))["metadata"]["annotations"]
-    return json.loads(annotations["policyengine.io/status"])
-
-
-@scene
-async def test_policies_are_swapped_under_a_running_scheduler(world: World) -> None:
-    await world.make(2)
-    await create(world.outside, POLICIES, policy_map(PIN.format(node="node-1")))
-    task = world.start()
-    await create(world.outside, PODS, pod("a", scheduler="pinned"))
-    await asyncio.sleep(3)
-    first = await status(world)
-    assert (first["state"], first["line"], first["message"]) == ("accepted", 0, "")
-
-    broken = PIN.format(node="node-2").replace("require", "requires")
-    await world.call("PATCH", f"{POLICIES}/pin", {"data": {"pin.policy": broken}}, MERGE)
-    await create(world.outside, PODS, pod("b", scheduler="pinned"))
-    await asyncio.sleep(3)
-    second = await status(world)
-    assert (second["state"], second["line"], second["hash"]) == ("rejected", 3, first["hash"])
-
-    await world.call("PATCH", f"{POLICIES}/pin", {"data": {"pin.policy": PIN.format(node="node-2")}}, MERGE)
-    await asyncio.sleep(3)
-    await create(world.outside, PODS, pod("c", scheduler="pinned"))
-    await asyncio.sleep(3)
-    assert (await world.nodes_of()) == {"a": "node-1", "b": "node-1", "c": "node-2"}
-    assert (await status(world))["state"] == "accepted"
-
-    await world.call("DELETE", f"{POLICIES}/pin")
-    await asyncio.sleep(3)
-    await create(world.outside, PODS, pod("d", scheduler="pinned"))
-    await asyncio.sleep(3)
-    assert (await world.nodes_of())["d"] == ""
-    world.stop.set()
-    await task
-
-
-@scene
-async def test_the_keys_of_a_config_map_are_one_policy_with_its_library_its_params_and_its_overlay(
-    world: World,
-) -> None:
-    await world.make(2)
-    shared = policy_map(f'import "where"\n{PIN.format(node="x").replace(chr(34) + "x" + chr(34), "where.host")}')
-    shared["data"]["where.policy"] = 'library "where" {\n  param host: string = "node-1"\n}\n'
-    await create(world.outside, POLICIES, shared)
-    task = world.start()
-    await asyncio.sleep(3)
-    first = await status(world)
-    assert first["state"] == "accepted", first
-
-    await world.call("PATCH", f"{POLICIES}/pin", {"data": {"params.yaml": "# the other\nwhere.host: 2\n"}}, MERGE)
-    await asyncio.sleep(3)
-    second = await status(world)
-    assert (second["state"], second["line"], second["hash"]) == ("rejected", 2, first["hash"])
-    assert second["message"].startswith("`params.yaml`: parameter `where.host`")
-
-    await world.call("PATCH", f"{POLICIES}/pin", {"data": {"params.yaml": "where.host: node-2\n"}}, MERGE)
-    await asyncio.sleep(3)  # until it is proved, the one before it serves
-    await create(world.outside, PODS, pod("a", scheduler="pinned"))
-    await asyncio.sleep(3)
-    third = await status(world)
-    assert third["state"] == "accepted" and third["hash"] != first["hash"]
-    assert (await world.nodes_of()) == {"a": "node-2"}
-    world.stop.set()
-    await task
-
-
-@scene
-async def test_a_status_is_written_once_and_not_again(world: World) -> None:
-    await create(world.outside, POLICIES, policy_map("nonsense"))
-    await schedule(world, 400)
-    writes = [one.verb for one in world.api.writes if one.kind == "ConfigMap" and one.name == "pin"]
-    assert writes == ["create", "patch"]
-    assert (await status(world))["state"] == "rejected"

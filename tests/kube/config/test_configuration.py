@@ -83,6 +83,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     [
         ("leaderElection: {leaseDuration: 5s}\n", "leaseDuration (5s) must be above renewDeadline (10s)"),
         ("leaderElection: {retryPeriod: 9s}\n", "must be above 1.2 x retryPeriod"),
+        ("leaderElection: {retryPeriod: 0s}\n", "the lease lasts a second or more, the other times are above zero"),
         ("leaderElection: {leaseDuration: 15500ms}\n", "leaseDuration (15.5s) must be whole seconds"),
         ("clientConnection: {qps: .nan}\n", "`clientConnection.qps` is no finite number"),
         ("clientConnection: {requestTimeout: 0s}\n", "must be above zero"),

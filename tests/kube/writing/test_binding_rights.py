@@ -33,26 +33,15 @@ def test_a_refusal_counts_until_a_binding_in_that_namespace_succeeds() -> None:
     run(work())
 
 
-def test_where_no_pod_waits_for_the_right_any_more_it_is_forgotten() -> None:
+@pytest.mark.parametrize("longest_backoff", [0.0, 600.0])
+def test_it_is_remembered_for_as_long_as_pods_may_wait_for_their_next_try(longest_backoff: float) -> None:
     async def work() -> None:
         rights = BindingRights(VirtualClock())
         rights.note("a", refused())
-        await asyncio.sleep(REMEMBERED)
-        assert rights.problem(0.0)
+        await asyncio.sleep(longest_backoff + REMEMBERED)
+        assert rights.problem(longest_backoff)
         await asyncio.sleep(1)
-        assert rights.problem(0.0) == ""
-
-    run(work())
-
-
-def test_it_is_remembered_for_as_long_as_pods_may_wait_for_their_next_try() -> None:
-    async def work() -> None:
-        rights = BindingRights(VirtualClock())
-        rights.note("a", refused())
-        await asyncio.sleep(600.0 + REMEMBERED)
-        assert rights.problem(600.0)
-        await asyncio.sleep(1)
-        assert rights.problem(600.0) == ""
+        assert rights.problem(longest_backoff) == ""
 
     run(work())
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from policyengine.cluster import kinds
 from policyengine.cluster.workload_objects import PodDisruptionBudget
-from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Response
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.watching.server_versions import ServerHistory
@@ -53,11 +52,11 @@ class Watched(MemoryTransport):
 class World(scenes.World):
     """Two nodes of two cores, and a scheduler."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self) -> None:
         # Pods say their priority themselves, without a class.
         super().__init__(disabled_admission=("Priority",))
         self.watched = Watched(self.api)
-        self.scheduler = Scheduler(Client(self.watched), self.clock, Random(3), [profile], host="test")
+        self.scheduler = Scheduler(Client(self.watched), self.clock, Random(3), [default_profile()], host="test")
 
     async def node(self, name: str) -> None:
         amounts = {"cpu": "2", "memory": "4Gi", "pods": "110"}
@@ -74,15 +73,12 @@ class World(scenes.World):
         found: Json = await self.call("GET", f"{PODS}/{name}")
         return found
 
-    async def delete(self, name: str) -> None:
-        await self.call("DELETE", f"{PODS}/{name}", {})
-
     def facts(self, *names: str) -> list[tuple[str, ...]]:
         return [found for call in self.watched.calls if (found := _facts(call)) and (not names or found[0] in names)]
 
 
-async def play(work: Callable[[World], Awaitable[None]], profile: Profile | None = None) -> None:
-    world = World(profile or default_profile())
+async def play(work: Callable[[World], Awaitable[None]]) -> None:
+    world = World()
     for name in ("node-1", "node-2"):
         await world.node(name)
     task = asyncio.ensure_future(world.scheduler.run(world.stop))
@@ -176,19 +172,6 @@ async def test_a_deletion_that_fails_is_tried_again_without_haste(world: World, 
     deletions = [call for call in world.watched.calls if call["verb"] == "delete"]
     assert len(deletions) <= 4
     assert (await world.get("high"))["spec"].get("nodeName")
-
-
-@scene
-async def test_the_nomination_reaches_the_server_and_goes_with_the_pod(world: World) -> None:
-    for name in ("one", "two"):
-        await world.pod(name, "2", terminationGracePeriodSeconds=3600)
-    await world.pod("high", "2", priority=10, seconds=5.0)
-    node = (await world.get("high"))["status"]["nominatedNodeName"]
-    assert node in ("node-1", "node-2")
-    assert len([call for call in world.watched.calls if call["verb"] == "delete"]) == 1
-    await world.delete("high")
-    await asyncio.sleep(1)
-    assert world.scheduler.state.view.nominated == {}
 
 
 @scene

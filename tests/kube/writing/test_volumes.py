@@ -10,7 +10,6 @@ from typing import Any
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import Runner
-from policyengine.kube.watching.informers import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.http_requests import ADMIN, User
@@ -18,7 +17,7 @@ from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
 from tests.faulty_server import effects as fault
 from tests.kube import scenes
-from tests.kube.scenes import EVENTS, MERGE, PODS, whatever_becomes_of_requests
+from tests.kube.scenes import MERGE, PODS, whatever_becomes_of_requests
 from tests.scheduler.invariants import validate
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -83,26 +82,18 @@ class World(scenes.World):
             if item["kind"] == "PersistentVolume":
                 await self.call("PATCH", f"{VOLUMES}/{made['metadata']['name']}/status", AVAILABLE, MERGE)
 
-    async def told(self, name: str) -> list[str]:
-        """The notes of FailedScheduling events about a pod."""
-        items = (await self.call("GET", EVENTS))["items"]
-        return [
-            item["note"] for item in items if item["regarding"]["name"] == name and item["reason"] == "FailedScheduling"
-        ]
-
-    async def schedule(self, seconds: float, *beside: Awaitable[None]) -> None:
+    async def schedule(self, seconds: float) -> None:
+        """Have the pods placed, beside the volume controller."""
         user = User("system:kube-scheduler", ("system:authenticated",))
         client = Client(MemoryTransport(self.api, user=user, user_agent="scheduler"))
         runner = Runner(self.state, client, self.clock, random.Random(3), profiles=[default_profile()], host="test")
-        helpers = [asyncio.ensure_future(one) for one in beside]
+        control = asyncio.ensure_future(self.control())
         task = asyncio.ensure_future(runner.run(self.stop))
         await asyncio.sleep(seconds)
         self.stop.set()
         await asyncio.wait_for(task, 60)
-        for helper in helpers:
-            if helper.done():
-                helper.result()
-            helper.cancel()
+        assert not control.done()
+        control.cancel()
         validate(self.state)
 
     def writes_of_scheduler(self) -> list[tuple[str, str]]:
@@ -112,8 +103,8 @@ class World(scenes.World):
             if one.user == "system:kube-scheduler" and one.kind.startswith("PersistentVolume")
         ]
 
-    async def control(self, fails: int = 0) -> None:
-        """The volume controller and a provisioner; the latter gives up on the first `fails` claims it sees."""
+    async def control(self) -> None:
+        """The volume controller and a provisioner."""
         while True:
             await asyncio.sleep(0.7)
             for one in (await self.call("GET", VOLUMES))["items"]:
@@ -125,10 +116,6 @@ class World(scenes.World):
                 if not on or one["spec"].get("volumeName"):
                     continue
                 name = one["metadata"]["name"]
-                if fails:
-                    fails -= 1
-                    await self.call("PATCH", f"{CLAIMS}/{name}", {"metadata": {"annotations": {SELECTED: None}}}, MERGE)
-                    continue
                 made = volume(f"pvc-{name}", "made", on)
                 uid = one["metadata"]["uid"]
                 ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name, "uid": uid}
@@ -156,7 +143,7 @@ scene = scenes.scene_of(play)
 @scene
 async def test_a_pod_goes_to_its_local_volume_and_is_bound_once_its_claim_is(world: World) -> None:
     await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
-    await world.schedule(10, world.control())
+    await world.schedule(10)
     assert await world.nodes_of() == {"p": "node-2"}
     disk = await world.call("GET", f"{VOLUMES}/disk")
     data = await world.call("GET", f"{CLAIMS}/data")
@@ -176,55 +163,13 @@ async def test_a_pod_goes_to_its_local_volume_and_is_bound_once_its_claim_is(wor
 @scene
 async def test_a_volume_is_made_where_the_pod_was_placed(world: World) -> None:
     await world.make(claim("data", "made"), pod("p", "data"))
-    await world.schedule(10, world.control())
+    await world.schedule(10)
     on = (await world.nodes_of())["p"]
     data = await world.call("GET", f"{CLAIMS}/data")
     assert on
     assert data["metadata"]["annotations"][SELECTED] == on
     assert data["spec"]["volumeName"] == "pvc-data"
     assert world.writes_of_scheduler() == [("PersistentVolumeClaim", "patch")]
-
-
-@scene
-async def test_three_disks_serve_three_of_four_pods_and_the_fourth_when_a_disk_comes(world: World) -> None:
-    disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
-    pods = [item for number in range(4) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
-    await world.make(*disks, *pods)
-
-    async def later() -> None:
-        await asyncio.sleep(20)
-        await create(world.outside, VOLUMES, volume("disk-4", "local", "node-1"))
-        assert sorted((await world.nodes_of()).values()) == ["", "node-1", "node-2", "node-3"]
-        await world.call("PATCH", f"{VOLUMES}/disk-4/status", AVAILABLE, MERGE)
-
-    await world.schedule(60, world.control(), later())
-    assert sorted((await world.nodes_of()).values()) == ["node-1", "node-1", "node-2", "node-3"]
-
-
-@scene
-async def test_a_provisioner_that_gives_up_is_asked_again_after_a_backoff(world: World) -> None:
-    await world.make(claim("data", "made"), pod("p", "data"))
-    await world.schedule(60, world.control(fails=2))
-    assert (await world.nodes_of())["p"]
-    # The second failure is told by the same words, and so lengthens the first one's series.
-    texts = await world.told("p")
-    assert texts
-    assert all('running PreBind plugin "VolumeBinding": binding volumes: ' in text for text in texts)
-
-
-@scene
-async def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minutes(world: World) -> None:
-    await world.make(claim("data", "made"), pod("p", "data"))
-
-    async def look() -> None:
-        await asyncio.sleep(590)
-        assert world.state.place(next(iter(world.state.view.pods))) == "waiting at prebind"
-        assert await world.told("p") == []
-
-    await world.schedule(605, look())
-    assert await world.nodes_of() == {"p": ""}
-    text = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
-    assert (await world.told("p"))[0] == text
 
 
 @whatever_becomes_of_requests
@@ -234,40 +179,5 @@ async def test_whatever_becomes_of_the_patches_every_pod_gets_its_volume(world: 
     pods = [item for number in range(3) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
     await world.make(*disks, *pods)
     world.api.faults.add(effect, verb="patch", client="scheduler", times=4)
-    await world.schedule(400, world.control())
+    await world.schedule(400)
     assert sorted((await world.nodes_of()).values()) == ["node-1", "node-2", "node-3"]
-
-
-@scene
-async def test_a_volume_that_somebody_else_takes_first_is_left_to_them(world: World) -> None:
-    await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
-    world.api.faults.add(fault.Delay(2.0), verb="patch", client="scheduler")
-
-    async def other_scheduler() -> None:
-        await asyncio.sleep(1)
-        ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "other", "uid": "u"}
-        await world.call("PATCH", f"{VOLUMES}/disk", {"spec": {"claimRef": ref}}, MERGE)
-
-    await world.schedule(60, other_scheduler())
-    assert await world.nodes_of() == {"p": ""}
-    assert (await world.call("GET", f"{VOLUMES}/disk"))["spec"]["claimRef"]["name"] == "other"
-    texts = await world.told("p")
-    assert any("the object has been modified" in text for text in texts)
-    assert any("didn't find available persistent volumes to bind" in text for text in texts)
-
-
-def test_every_kind_that_the_default_plugins_read_is_followed() -> None:
-    assert kinds_read(default_profile()) >= {
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "StorageClass",
-        "CSINode",
-        "CSIDriver",
-        "CSIStorageCapacity",
-        "VolumeAttachment",
-        "ReplicationController",
-        "ReplicaSet",
-        "StatefulSet",
-        "Service",
-        "Namespace",
-    }

@@ -1,8 +1,11 @@
 """What becomes of a burst: bindings first, events behind them within bounds, conditions never after their binding."""
 
 import asyncio
+import logging
 import random
 from typing import Any
+
+import pytest
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import CYCLES
@@ -10,7 +13,7 @@ from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import BINDINGS, Writer
-from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
+from policyengine.scheduler.actions import Bind, Log, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import VirtualClock, run
@@ -126,6 +129,18 @@ def test_a_binding_waits_for_the_condition_under_way_and_drops_the_one_that_wait
     assert played(server, scene).told == [BindSucceeded("uid")]
     asked = [(one.path.rpartition("/")[2], one.at) for one in server.asked]
     assert asked == [("status", 0.0), ("binding", 5.0), ("events", 5.0)]
+
+
+def test_a_line_of_a_policy_is_logged_with_its_pod_node_and_hash(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(world: World) -> None:
+        world.writer.dispatch(Log("uid", "ns", "p", "postBind", "n1", "is there", "0123456789abcdef"))
+
+    with caplog.at_level(logging.INFO, logger="policyengine"):
+        played(ScriptedServer(), scene)
+    (line,) = caplog.records
+    told = vars(line)
+    assert line.getMessage() == "postBind: is there"
+    assert (told["pod"], told["node"], told["hash"]) == ("ns/p", "n1", "0123456789ab")
 
 
 def test_events_that_the_server_fails_hold_up_no_binding() -> None:
