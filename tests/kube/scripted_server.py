@@ -47,7 +47,7 @@ class Answer:
         self.closed = True
 
 
-class _Open:
+class Opened:
     """The response of an `Answer`."""
 
     def __init__(self, answer: Answer) -> None:
@@ -89,9 +89,9 @@ class ScriptedServer:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
-    ) -> _Open:
+    ) -> Opened:
         if (query or {}).get("fieldSelector") == "metadata.name=kube-system":
-            return _Open(listed(self.reached))
+            return Opened(listed(self.reached))
         content = json.loads(body) if body else None
         now = asyncio.get_running_loop().time()
         asked = Asked(method, path, dict(query or {}), dict(headers or {}), content, now)
@@ -105,7 +105,7 @@ class ScriptedServer:
             raise answer
         if answer.after:
             await asyncio.sleep(answer.after)
-        return _Open(answer)
+        return Opened(answer)
 
     async def close(self) -> None:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -38,6 +37,7 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
+from tests.kube.scripted_server import Answer, Opened, ScriptedServer, failure
 from tests.record.servers import As
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -70,20 +70,7 @@ class Proxied:
     async def _passed_on(self, url: str, headers: Mapping[str, str]) -> Any:
         context = ssl._create_unverified_context()
         async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=context) as answer:
-            body = await answer.read()
-            return Answer(answer.status, dict(answer.headers), body)
-
-    async def close(self) -> None: ...
-
-
-class Answer:
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self._body = body
-
-    async def read(self) -> bytes:
-        return self._body
+            return Opened(Answer(answer.status, await answer.read(), dict(answer.headers)))
 
     async def close(self) -> None: ...
 
@@ -221,53 +208,33 @@ async def test_where_none_runs_that_is_said(leases: list[dict[str, Any]], told: 
     assert isinstance(caught.value, NoScheduler) is (not leases or not leases[0]["spec"]["holderIdentity"])
 
 
-class Saying:
-    """A server that gives one answer, or none."""
-
-    def __init__(self, status: int, body: object) -> None:
-        self.answer = Answer(status, {}, body.encode() if isinstance(body, str) else json.dumps(body).encode())
-
-    async def request(self, method: str, path: str, **how: Any) -> Any:
-        if method == "POST":
-            return Answer(201, {}, b'{"status": {"token": "t"}}')
-        if not self.answer.status:
-            raise ConnectionFailed("refused", sent=False)
-        return self.answer
-
-    async def close(self) -> None: ...
-
-
-def status(code: int, reason: str, message: str) -> dict[str, Any]:
-    return {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}
+def saying(answer: Answer | ConnectionFailed) -> Client:
+    """To a server that gives a token, and then this answer."""
+    return Client(ScriptedServer(Answer(201, {"status": {"token": "t"}}), answer))
 
 
 IN_POD = RunningScheduler("kube-system", "policyengine", "a_1", "kube-system/https:policyengine-7d:10259")
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "kind", "told"),
+    ("answer", "kind", "told"),
     [
-        (
-            403,
-            status(403, "Forbidden", "no pods/proxy for you"),
-            AccessDenied,
-            "cannot be reached by you: no pods/proxy",
-        ),
-        (404, status(404, "NotFound", 'pods "x" not found'), Unreachable, 'cannot be reached: pods "x" not found'),
-        (503, status(503, "ServiceUnavailable", "dial tcp: refused"), Unreachable, "cannot be reached: dial tcp"),
-        (401, "show a client certificate\n", AccessDenied, "does not know us.*authentication: TokenReview"),
-        (404, "404: Not Found", AccessDenied, "has no such page: it is older, or `endpoints.debug` is off"),
-        (404, "no pod `a/b` waits or runs\n", UnknownPod, "knows no pod `a/b` waits or runs"),
-        (502, "bad", Unreachable, r"does not answer as policyengine's pages do \(status 502\): bad"),
-        (200, "<html>", Unreachable, "the answer cannot be read"),
-        (200, [], Unreachable, "the answer cannot be read"),
-        (200, {"queue": 1}, Unreachable, "does not answer as policyengine's pages do"),
-        (0, "", Unreachable, "does not answer: refused"),
+        (failure(403, "Forbidden", "no pods/proxy"), AccessDenied, "cannot be reached by you: no pods/proxy"),
+        (failure(404, "NotFound", 'pods "x" not found'), Unreachable, 'cannot be reached: pods "x" not found'),
+        (failure(503, "ServiceUnavailable", "dial tcp: refused"), Unreachable, "cannot be reached: dial tcp"),
+        (Answer(401, b"show a certificate\n"), AccessDenied, "does not know us.*authentication: TokenReview"),
+        (Answer(404, b"404: Not Found"), AccessDenied, "has no such page: it is older, or `endpoints.debug` is off"),
+        (Answer(404, b"no pod `a/b` waits or runs\n"), UnknownPod, "knows no pod `a/b` waits or runs"),
+        (Answer(502, b"bad"), Unreachable, r"does not answer as policyengine's pages do \(status 502\): bad"),
+        (Answer(200, b"<html>"), Unreachable, "the answer cannot be read"),
+        (Answer(200, []), Unreachable, "the answer cannot be read"),
+        (Answer(200, {"queue": 1}), Unreachable, "does not answer as policyengine's pages do"),
+        (ConnectionFailed("refused", sent=False), Unreachable, "does not answer: refused"),
     ],
 )
-async def test_whatever_goes_wrong_has_one_sentence(code: int, body: object, kind: Any, told: str) -> None:
+async def test_whatever_goes_wrong_has_one_sentence(answer: Any, kind: Any, told: str) -> None:
     with pytest.raises(kind, match=f"the scheduler of lease `kube-system/policyengine` .*{told}"):
-        await ask(Client(Saying(code, body)), IN_POD, "/debug/queue")
+        await ask(saying(answer), IN_POD, "/debug/queue")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +244,7 @@ async def test_whatever_goes_wrong_has_one_sentence(code: int, body: object, kin
 )  # fmt: skip
 async def test_nothing_is_asked_where_a_lease_names_no_pod_and_no_loopback_url(pages: str) -> None:
     with pytest.raises(AccessDenied, match="shows no pages"):
-        await ask(Client(Saying(0, "")), replace(IN_POD, pages=pages), "/debug/queue")
+        await ask(Client(ScriptedServer()), replace(IN_POD, pages=pages), "/debug/queue")
 
 
 @pytest.mark.parametrize(

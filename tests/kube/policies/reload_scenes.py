@@ -25,6 +25,13 @@ CANARY = {"policyengine.io/mode": "canary", "policyengine.io/canary-percent": "1
 Scene = Callable[[World], Awaitable[None]]
 
 
+def played(scene: Scene, **how: Any) -> World:
+    """The world in which the scene was played; the auditor has no objection."""
+    objections, world = play(scene, **how)
+    assert not objections, f"{objections}\n{world.timeline()}"
+    return world
+
+
 def on_virtual_time(scene: Scene) -> Callable[[], None]:
     """The scene as a test, on two nodes and with a scheduler; the auditor listens."""
 
@@ -33,8 +40,7 @@ def on_virtual_time(scene: Scene) -> Callable[[], None]:
         await scene(world)
 
     def test() -> None:
-        objections, world = play(whole)
-        assert not objections, f"{objections}\n{world.timeline()}"
+        played(whole)
 
     test.__name__, test.__doc__ = scene.__name__, scene.__doc__
     return test
@@ -75,6 +81,12 @@ async def events(world: World, name: str) -> list[tuple[str, str, str, int]]:
     assert all(item["regarding"]["kind"] == "ConfigMap" for item in about)
     about.sort(key=lambda item: item["eventTime"])
     return [(item["type"], item["reason"], item["note"], (item.get("series") or {}).get("count", 1)) for item in about]
+
+
+def written(world: World, kind: str, subresource: str = "") -> list[Any]:
+    """Writes of objects of the kind, or of their statuses."""
+    writes = [one for _, what, one in world.tape if what == "write"]
+    return [one for one in writes if (one.kind, one.subresource) == (kind, subresource)]
 
 
 async def two_nodes(world: World) -> None:

@@ -102,3 +102,26 @@ def test_opinions_of_lint_reject_a_config_map_where_they_are_asked_to() -> None:
     found = compiled(idle, fail_level=Severity.WARNING).problem
     assert found is not None and found.message.endswith("[PE3002]") and (found.line, found.column) == (1, 35)
     assert compiled(KEYS, fail_level=Severity.WARNING).problem is None
+
+
+TESTED = """policy "x" {
+  param open: bool = true
+  filter "door" { require open && node.ready }
+  test "the door" {
+    given node "a" { allocatable: {cpu: 4, pods: 9} }
+    given pod "p" {}
+    expect "p" on "a"
+  }
+}
+"""
+
+
+def test_a_policy_whose_tests_fail_is_rejected_with_the_test_and_its_line_whatever_its_params_are_set_to() -> None:
+    found = compiled({"x.policy": TESTED.replace("open && node.ready", "!open && node.ready")})
+    assert found.problem is not None and found.profiles == ()
+    assert (found.problem.line, found.problem.column) == (7, 5)
+    assert found.problem.message == (
+        "test `the door` of policy `x` fails: expected `p` on `a`, but it fits nowhere [PE2950]"
+    )
+    for params in ({}, {"params.yaml": "open: false\n"}):
+        assert [profile.name for profile in compiled({"x.policy": TESTED, **params}).profiles] == ["x"]
