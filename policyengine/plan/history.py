@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.pod_objects import Pod, PodSpec, PodStatus
 from policyengine.cluster.pod_shape import interned_map
 from policyengine.compiler.assemble import PluginRegistry
@@ -101,8 +102,8 @@ def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
     replay = Replay(path, plays=False, registry=registry)
     reader, onwards = _Reader(), _Onwards()
     for step in replay.steps():
-        assert replay.began is not None
-        reader.take(step._replace(now=onwards.at(step.now)), replay.began.run)
+        # A run does not say when what it knew at its beginning came to be known: it has no time of its own then.
+        reader.take(step._replace(now=onwards.at(step.now) if step.now else onwards.now), replay.runs)
     start, end = reader.start if reader.start is not None else onwards.now, onwards.now
     notes = [*replay.notes, *onwards.notes]
     is_damaged = bool(replay.notes) and not replay.cut_only
@@ -139,23 +140,29 @@ class _Reader:
         self.pods: list[PastPod] = []
         self.profiles: dict[str, Profile] = {}
         self.gone_nodes: set[str] = set()
-        self._run = ""
+        self._run = 0
         self._lists = True
         """Whether what is told is what was there before: the lists of a run are not in yet."""
         self._there: dict[_Key, PastPod] = {}
         self._latest: dict[_Key, Pod] = {}
         """Of those that are there."""
+        self._uids: set[str] = set()
         self._specs: dict[bytes, PodSpec] = {}
         self._nodes: dict[str, Node] = {}
+        self._objects: set[tuple[str, str, str]] = set()
+        """Kind, namespace and name of the others."""
         self._unlisted_pods: set[_Key] = set()
         self._unlisted_nodes: set[str] = set()
+        self._unlisted_objects: set[tuple[str, str, str]] = set()
         """What an earlier run knew, and the lists of this one have not shown yet."""
 
-    def take(self, step: Step, run: str) -> None:
+    def take(self, step: Step, run: int) -> None:
         now = step.now
         if run != self._run:
             self._run, self._lists = run, True
             self._unlisted_pods, self._unlisted_nodes = set(self._there), set(self._nodes)
+            self._unlisted_objects = set(self._objects)
+            self.profiles.clear()
         match step.message:
             case CacheSynced():
                 self._synced(now)
@@ -167,7 +174,14 @@ class _Reader:
                 self._node(node, now)
             case NodeDeleted(name):
                 self._node_gone(name, now)
-            case ObjectObserved() | ObjectDeleted():
+            case ObjectObserved(kind, seen):
+                metadata: ObjectMeta = cast(Any, seen).metadata
+                key = (kind, metadata.namespace, metadata.name)
+                self._objects.add(key)
+                self._unlisted_objects.discard(key)
+                self.changes.append((now, step.message))
+            case ObjectDeleted(kind, namespace, name):
+                self._objects.discard((kind, namespace, name))
                 self.changes.append((now, step.message))
             case ProfileReplaced(profile):
                 self.profiles[profile.scheduler_name] = profile
@@ -180,7 +194,10 @@ class _Reader:
             self._node_gone(name, now)
         for key in sorted(self._unlisted_pods):
             self._gone(key, now)
-        self._unlisted_nodes, self._unlisted_pods = set(), set()
+        for kind, namespace, name in sorted(self._unlisted_objects):
+            self._objects.discard((kind, namespace, name))
+            self.changes.append((now, ObjectDeleted(kind, namespace, name)))
+        self._unlisted_nodes, self._unlisted_pods, self._unlisted_objects = set(), set(), set()
         self._lists = False
 
     def _node(self, node: Node, now: float) -> None:
@@ -207,7 +224,12 @@ class _Reader:
         if past is None:
             if self._lists and pod.status.phase in _ENDED:
                 return
-            past = PastPod(self._shared(with_uid(bare(pod, keeps_node=self._lists), len(self.pods))), now)
+            # Of recordings of simulations each run has the same UIDs.
+            came = bare(pod, keeps_node=self._lists)
+            if pod.metadata.uid in self._uids:
+                came = replace(came, metadata=replace(came.metadata, uid=""))
+            self._uids.add(pod.metadata.uid)
+            past = PastPod(self._shared(with_uid(came, len(self.pods))), now)
             self.pods.append(past)
             self._there[key] = past
         elif not self._is_binding(key, pod) and (now_bare := bare(pod)) != bare(self._latest[key]):

@@ -97,6 +97,8 @@ class Replay:
         """The time of the last message."""
         self.messages = 0
         """How many were played."""
+        self.runs = 0
+        """How many began; one more where a part of one is lost, and what comes behind it is told anew."""
         self._files = files(path)
         if path.exists() and not path.is_dir() and not regular_file.is_file(path):
             raise UnusableRecording(f"{path} is neither a file nor a directory")
@@ -111,6 +113,8 @@ class Replay:
         self._cut: list[str] = []
         self._whole = False
         """Whether everything was played that the core of the run was told."""
+        self._before: tuple[SchedulerState, float, Encoder] | None = None
+        """What the run before came to, as long as nothing has happened in this one."""
 
     @property
     def digest(self) -> str:
@@ -145,11 +149,21 @@ class Replay:
 
         if self.began is None:
             raise UnusableRecording(f"{self._files[-1].name}: nothing in it was written whole")
+        self._return()
 
     def play(self, until: float | None = None) -> None:
         """All steps, or those up to a moment. Raises as `steps`."""
         for _ in self.steps(until):
             pass
+
+    def _return(self) -> None:
+        """To the run before, where nothing has happened in this one: that is how things were."""
+        if self._before is not None:
+            self.state, self.now, self._played = self._before
+
+    def _end(self, until: float) -> None:
+        self._return()
+        self.now, self._over = max(self.now, until), True
 
     def _lose(self, why: str) -> None:
         self.notes.append(why)
@@ -160,7 +174,11 @@ class Replay:
             if self.began is None and entry.name != BEGAN:
                 raise UnreadableEntry(f"it begins with an entry `{entry.name}`")
             if entry.name == BEGAN:
-                self._begin(msgspec.msgpack.decode(entry.body, type=Began))
+                began = msgspec.msgpack.decode(entry.body, type=Began)
+                if began.at > until and self.began is not None:
+                    self._end(until)
+                    return
+                self._begin(began)
                 if not self._goes_on:
                     self._listen(self.now, entry, None)
             elif entry.name == MAY_BIND and self._plays:
@@ -170,7 +188,7 @@ class Replay:
                 self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
             elif (message := self._decoder.message(entry)) is not None:
                 if isinstance(entry.now, float) and entry.now > until:
-                    self.now, self._over = max(self.now, until), True
+                    self._end(until)
                 elif entry.now != KNOWN:
                     yield self._tell(entry, message)
                 elif not self._goes_on and self._plays:
@@ -187,6 +205,9 @@ class Replay:
         self._goes_on = began.continues and self._whole and before is not None and before.run == began.run
         """Whether what this file says was known is known."""
         if not self._goes_on:
+            if before is not None and not began.continues and self._before is None:
+                self._before = self.state, self.now, self._played
+            self.runs += 1
             self.state = self._core((), began.extenders, began.verifies_bindings)
             self.now, self._whole = began.at, True
             self._played = Encoder(asked=without_texts if began.redacted else bytes)
@@ -196,6 +217,7 @@ class Replay:
     def _tell(self, entry: Entry, message: Message) -> Step:
         if isinstance(entry.now, float):
             self.now = entry.now
+        self._before = None
         self.messages += 1
         self._listen(self.now, entry, message)
         actions = self._handle(message) if self._plays else []

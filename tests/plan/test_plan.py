@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.plan.comparison import compared
 from policyengine.plan.history import History, read
@@ -21,7 +23,15 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import DirectRecording, Recorder
-from policyengine.scheduler.messages import CacheSynced, NodeDeleted, NodeObserved, PodDeleted, PodObserved
+from policyengine.scheduler.messages import (
+    CacheSynced,
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+)
 from policyengine.trials.simulation import Simulation
 from tests.builders import make_node, make_pod
 
@@ -151,11 +161,13 @@ def test_an_evicted_pod_and_what_its_controller_made_are_one(tmp_path: Path) -> 
 
 def test_of_several_runs_what_a_later_one_does_not_list_any_more_is_gone(tmp_path: Path) -> None:
     for run, names in (("first", ("a", "b")), ("second", ("b", "c"))):
-        directory, recorder = RecordingDirectory(tmp_path), Recorder(Began("0", run, watched_only=True))
+        served = [compile_policy(SPREAD.replace('"s"', f'"{run}"'))]
+        directory, recorder = RecordingDirectory(tmp_path), Recorder(Began("0", run, watched_only=True), served)
         start = 1_767_600_000.0 + 100.0 * (run == "second")
         for name in names:
             recorder.told(start, NodeObserved(make_node(f"n-{name}").allocatable(cpu="4", pods="9").build()))
             recorder.told(start, PodObserved(make_pod(name).node(f"n-{name}").build()))
+            recorder.told(start, ObjectObserved("Namespace", decode(Namespace, {"metadata": {"name": name}})))
         recorder.told(start, CacheSynced())
         directory.write(recorder.take(), 0.0)
         directory.close()
@@ -165,7 +177,18 @@ def test_of_several_runs_what_a_later_one_does_not_list_any_more_is_gone(tmp_pat
     assert (a.came, b.deleted, c.deleted) == (history.start, None, None)
     assert a.had_to_go  # its node went with it
     assert c.pod.spec.node_name == "n-c"
-    assert [one.name for _, one in history.changes if isinstance(one, NodeDeleted)] == ["n-a"]
+    assert [one.name for _, one in history.changes if isinstance(one, NodeDeleted | ObjectDeleted)] == ["n-a", "a"]
+    assert (history.end - history.start, history.notes) == (100.0, [])
+    assert list(history.profiles) == ["second"]
+
+
+def test_runs_of_two_simulations_in_one_recording_are_told_apart(tmp_path: Path) -> None:
+    days = [{"duration": "1h", "nodes": [{"name": "n"}], "pods": [{"name": name}]} for name in ("a", "b")]
+    for start, day in zip(("2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z"), days, strict=True):
+        history = recorded({**day, "start": start}, tmp_path)
+    assert (history.end - history.start, history.notes) == (25 * 3600.0, [])
+    assert [type(change).__name__ for _, change in history.changes] == ["NodeObserved", "NodeDeleted", "NodeObserved"]
+    assert len({past.pod.metadata.uid for past in history.pods}) == 2
 
 
 def test_what_is_written_with_a_binding_is_no_edit_and_what_somebody_writes_later_is(tmp_path: Path) -> None:

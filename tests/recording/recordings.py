@@ -32,7 +32,7 @@ def _pod(number: int) -> Pod:
 class Recorded:
     """A trial that is recorded: a frame whenever `write` is called, a new file with `new_file`."""
 
-    def __init__(self, path: Path, run: str = "run", limits: Limits | None = None) -> None:
+    def __init__(self, path: Path, run: str = "run", limits: Limits | None = None, start: float = NOW) -> None:
         self.directory = RecordingDirectory(path, limits or Limits())
         profile = compile_policy(POLICY)
 
@@ -40,7 +40,7 @@ class Recorded:
             self.recorder = Recorder(Began("0", run), state.profiles)
             return RecordingCore(state, self.recorder)
 
-        self.trial = Trial([profile], NOW, driven=driven)
+        self.trial = Trial([profile], start, driven=driven)
 
     def play(self, first: int, last: int, each: Callable[[], None] = lambda: None) -> None:
         """Pods come, are bound, fit nowhere, and go, while time passes."""

@@ -12,15 +12,17 @@ import msgspec
 import pytest
 from numpy._core._multiarray_umath import __cpu_features__
 
+from policyengine.policy_compiler import compile_policy
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import Entry
 from policyengine.recording.recorder import DirectRecording
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import MAGIC, SegmentReader, SegmentWriter, UnusableRecording
 from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.state import SchedulerState
 from tests.fuzz.histories import policy_of, tried
 from tests.recording.kills import killed
-from tests.recording.recordings import NOW, Recorded
+from tests.recording.recordings import NOW, POLICY, Recorded
 
 
 def played(path: Path, until: float | None = None) -> Replay:
@@ -100,6 +102,21 @@ def test_of_several_runs_each_has_a_core_of_its_own(tmp_path: Path) -> None:
     replay = played(tmp_path)
     assert (replay.difference, replay.notes, replay.exact) == (None, [], True)
     assert replay.digest == one.recorder._encoder.hexdigest()
+
+
+def test_between_two_runs_the_cluster_is_what_the_first_one_saw_last(tmp_path: Path) -> None:
+    seen = set(recorded(tmp_path).trial.state.view.pods)
+    for run in ("crashed", "crashed again"):
+        recording = DirectRecording(tmp_path, "0", run)
+        recording.recorded(SchedulerState([compile_policy(POLICY)]))
+        recording.close()
+    assert (set(played(tmp_path).state.view.pods), played(tmp_path).notes) == (seen, [])
+    later = Recorded(tmp_path, "later", start=NOW + 1000.0)
+    later.play(0, 12)
+    later.close()
+    between = played(tmp_path, NOW + 500.0)
+    assert (set(between.state.view.pods), between.now) == (seen, NOW + 500.0)
+    assert set(played(tmp_path).state.view.pods) == set(later.trial.state.view.pods)
 
 
 def test_a_process_that_was_killed_at_any_moment_has_left_every_whole_frame(tmp_path: Path) -> None:
