@@ -43,13 +43,6 @@ def test_mean_deviation_and_covariance_of_three_pods_are_those_worked_out_by_han
     assert found.moments["cpu"] == 2000.0
 
 
-def test_a_smoothing_of_a_half_halves_what_was_before_the_second_pod_on() -> None:
-    found = history(view_of(bound("p", "1"), bound("q", "2"), bound("r", "3")), smoothing=0.5)
-    assert found.moments["cpu"] == (1000 / 2 + 2000 / 2) / 2 + 3000 / 2
-    # second moments: (1e6/2 + 4e6/2)/2 + 9e6/2 = 5.75e6, less the mean's square, 2250²
-    assert found.moments["cpu,cpu"] == pytest.approx(5.75e6 - 2250**2)
-
-
 def test_a_hundred_pods_weigh_alike_and_each_later_one_a_hundredth() -> None:
     view = view_of(*(bound(f"p{n}", f"{n}m") for n in range(1, 101)))
     assert history(view, smoothing=0.01).moments["cpu"] == pytest.approx(50.5)

@@ -18,38 +18,6 @@ def requests(builder):
     return builder.info().requests
 
 
-def test_containers_add_up():
-    asked = requests(make_pod().req(cpu="100m", memory="1Gi").container(cpu="200m", ephemeral_storage="1k"))
-    assert (asked.cpu, asked.memory, asked.ephemeral_storage) == (300, GI, 1000)
-
-
-def test_fractions_are_rounded_once_after_adding():
-    asked = requests(make_pod().req(cpu="0.1m", memory="100m").container(cpu="0.1m", memory="100m"))
-    assert (asked.cpu, asked.memory) == (1, 1)
-
-
-def test_the_hungriest_init_container_counts_where_it_exceeds_the_sum():
-    asked = requests(make_pod().req(cpu="1", memory="1Gi").init(cpu="2", memory="100Mi").init(cpu="1500m"))
-    assert (asked.cpu, asked.memory) == (2000, GI)
-
-
-def test_a_sidecar_counts_with_the_containers_and_beside_later_init_containers():
-    pod = make_pod().req(cpu="1").init(cpu="3").init(sidecar=True, cpu="1").init(cpu="4").init(sidecar=True, cpu="1")
-    assert requests(pod).cpu == 5000
-    assert requests(make_pod().req(cpu="5").init(sidecar=True, cpu="1")).cpu == 6000
-
-
-def test_overhead_is_added_last():
-    assert requests(make_pod().req(cpu="1").init(cpu="2").overhead(cpu="250m", memory="1Gi")).cpu == 2250
-
-
-def test_pod_level_requests_replace_the_sum_for_cpu_memory_and_hugepages():
-    pod = make_pod().req({"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2", "hugepages-2Mi": "2Mi"})
-    asked = requests(pod.pod_level({"cpu": "3", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "9"}).overhead(cpu="1"))
-    assert (asked.cpu, asked.memory) == (4000, GI)
-    assert asked.scalars == {"nvidia.com/gpu": 2, "hugepages-2Mi": 4 * 2**20}
-
-
 def test_resources_the_scheduler_does_not_count_are_left_out():
     pod = make_pod().req({"foo": "1", "pods": "3", "vendor.io/x": "1", "kubernetes.io/y": "2", "requests.z/a": "1"})
     assert requests(pod.req({"attachable-volumes-csi": "1", "hugepages-1Gi": "0"})).scalars == {

@@ -238,18 +238,11 @@ def test_gang_members_are_seen_to_wait_and_go_together():
     assert set(binds(driver.cycle())) == {"late"}
 
 
-def test_a_gang_listed_at_the_start_is_not_announced_as_incomplete():
+def test_what_is_due_before_the_first_lists_is_told_once_they_are_in_and_of_whole_gangs_nothing():
+    message = "gang pod-group: 1 of 2 members exist"
     driver = Driver(profile(gangs=(Label(),)), synced=False)
     for name in "ab":
         assert driver.see(pod(name).labels({"gang": "whole", "min": "2"})) == []
-    assert driver.see(pod("c").labels({"gang": "half", "min": "2"})) == []
-    actions = driver.send(CacheSynced())
-    assert [action.uid for action in actions if isinstance(action, RecordEvent)] == ["c"]
-
-
-def test_events_and_conditions_due_before_the_first_lists_are_told_once_the_lists_are_in():
-    message = "gang pod-group: 1 of 2 members exist"
-    driver = Driver(profile(gangs=(Label(),)), synced=False)
     assert driver.see(pod("p").label("gang", "g").label("min", "2"), node()) == []
     assert driver.wait(1.0) == []
     told = driver.send(CacheSynced())

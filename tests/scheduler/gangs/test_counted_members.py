@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import ObjectDeleted, PodDeleted, ProfileReplaced
 from tests.builders import PodBuilder
@@ -34,13 +36,17 @@ def driver(more: str) -> Driver:
     return Driver(policy(more)).showing(node(cpu="8"))
 
 
-def test_a_pod_that_is_tried_again_passes_where_its_mates_have_succeeded():
-    scheduler = driver(FINISHED).showing(succeeded("a"), succeeded("b"), member("c"))
-    assert binds(scheduler.cycle()) == {"c": "n1"}
-
-
-def test_without_counts_it_waits():
-    scheduler = driver("").showing(succeeded("a"), succeeded("b"), member("c"))
+@pytest.mark.parametrize(
+    ("more", "there"),
+    [
+        ("", succeeded("b")),
+        (FINISHED, member("b").node("n1").phase("Failed")),
+        (FINISHED, other("b").node("n1")),
+    ],
+    ids=["without counts one that succeeded", "one that failed", "without anyScheduler another scheduler's"],
+)
+def test_who_does_not_count_is_waited_for(more: str, there: PodBuilder) -> None:
+    scheduler = driver(more).showing(succeeded("a"), there, member("c"))
     assert binds(scheduler.cycle()) == {} and scheduler.places("c") == ["held"]
 
 
@@ -53,11 +59,6 @@ def test_a_member_that_succeeds_goes_on_counting_while_it_exists():
     scheduler.send(ObjectDeleted("FinishedPod", "default", "b"))
     scheduler.see(member("d"))
     assert scheduler.places("d") == ["held"]
-
-
-def test_one_that_failed_does_not_count():
-    scheduler = driver(FINISHED).showing(succeeded("a"), member("b").node("n1").phase("Failed"), member("c"))
-    assert binds(scheduler.cycle()) == {} and scheduler.places("c") == ["held"]
 
 
 def test_a_policy_that_comes_later_counts_who_has_succeeded_before():
@@ -81,11 +82,6 @@ def test_a_member_that_waits_for_another_scheduler_says_so():
     told = [message for _, message in notes(scheduler.see(member("b")))]
     wanted = "gang crew: 2 of 3 members exist; default/x of scheduler `other` waits for its own scheduler"
     assert set(told) == {wanted}
-
-
-def test_without_any_scheduler_they_do_not_count():
-    scheduler = driver("").showing(member("a"), member("b"), other("x").node("n1"))
-    assert binds(scheduler.cycle()) == {}
 
 
 def test_when_one_of_another_scheduler_goes_the_others_wait_again():

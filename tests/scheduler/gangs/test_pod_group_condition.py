@@ -23,17 +23,11 @@ def condition(status: str, since: str = BOOT, **more: object) -> dict[str, objec
     return condition | {"lastTransitionTime": since, "observedGeneration": 1} | more
 
 
-def test_nothing_is_said_of_a_gang_that_is_not_tried():
+def test_a_gang_is_scheduled_with_the_decision_and_nothing_is_said_of_it_before_it_is_tried():
     driver = scheduler().showing(node("n1"))
-    assert said(show_group(driver)) == []
-    assert said(driver.see(member("a"))) == []
-    assert said(driver.cycle()) == []
-
-
-def test_a_gang_that_is_placed_is_scheduled_with_the_decision():
-    driver = scheduler().showing(node("n1"))
-    show_group(driver)
-    driver.see(member("a"), member("b"))
+    assert said([*show_group(driver), *driver.see(member("a")), *driver.cycle()]) == []
+    assert driver.places("a") == ["held"]
+    driver.see(member("b"))
     actions = driver.cycle()
     assert binds(actions) == {"a": "n1", "b": "n1"}
     assert written(actions) == [

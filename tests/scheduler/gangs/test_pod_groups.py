@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.cluster.objects import decode
-from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import CacheSynced, ObjectDeleted, ObjectObserved, PodDeleted
@@ -24,10 +24,6 @@ def scheduler() -> Driver:
 
 def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:
     return pod(name, cpu).scheduler(NAME).label("scheduling.x-k8s.io/pod-group", group)
-
-
-def native(name: str, group: str = "crew") -> PodBuilder:
-    return pod(name).scheduler(NAME).set("spec.schedulingGroup", {"podGroupName": group})
 
 
 def show_group(driver: Driver, minimum: int, version: int, status: dict | None = None) -> list[Action]:
@@ -64,16 +60,6 @@ def test_a_group_may_be_named_by_an_annotation():
     assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
 
 
-def test_min_member_pods_are_placed_together():
-    driver = scheduler()
-    show_group(driver, minimum=2, version=1)
-    driver.see(member("a"))
-    assert binds(driver.cycle()) == {}
-    assert driver.places("a") == ["held"]
-    driver.see(member("b"))
-    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
-
-
 def test_a_group_that_is_changed_changes_what_its_pods_wait_for():
     driver = scheduler()
     show_group(driver, minimum=3, version=1)
@@ -92,17 +78,6 @@ def test_a_group_that_is_deleted_midway_leaves_its_pods_waiting_for_it():
     driver.wait(20.0)
     assert "PodGroup default/crew not found" in notes(driver.cycle())[0][1]
     assert driver.places("a", "b") == ["unschedulable", "unschedulable"]
-
-
-def test_kubernetes_own_group_says_how_many_by_its_gang_policy():
-    driver = scheduler()
-    metadata = {"name": "crew", "namespace": "default", "uid": "g", "resourceVersion": "1"}
-    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
-    driver.send(ObjectObserved("NativePodGroup", decode(NativePodGroup, {"metadata": metadata, "spec": spec})))
-    driver.see(native("a"))
-    assert driver.places("a") == ["held"]
-    driver.see(native("b"))
-    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
 
 
 def test_how_far_the_group_is_is_written_back_once_for_each_version():
