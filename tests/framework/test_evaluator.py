@@ -8,7 +8,6 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
-from policyengine.framework.status import Code
 from policyengine.plugins.registry import build, default_profile, in_tree_profile
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -47,14 +46,6 @@ def test_the_tied_node_next_on_the_ring_is_chosen_whatever_the_order_of_rows() -
     assert len(chosen) == 1
 
 
-def test_different_pods_start_at_different_places_of_the_ring() -> None:
-    view = view_of(*(roomy(f"n{number}") for number in range(20)))
-    pod = pending(view, make_pod("p"))
-    evaluator = Evaluator(default_profile())
-    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
-    assert len({node_scores.best(f"uid-{number}") for number in range(40)}) > 8
-
-
 def test_a_pod_for_one_node_leaves_the_others_in_kube_schedulers_words() -> None:
     view = view_of(roomy("a"), roomy("b").unschedulable(), roomy("c"))
     pod = pending(view, daemon("b"))
@@ -80,18 +71,6 @@ def test_terms_that_name_different_nodes_at_once_refuse_the_pod() -> None:
     diagnosis = Evaluator(default_profile()).filter(pod, view.snapshot())
     assert diagnosis.pre_filter is not None
     assert diagnosis.pre_filter.reasons == ("pod affinity terms conflict",)
-
-
-def test_a_malformed_pod_is_refused_and_others_go_on() -> None:
-    view = view_of(roomy("a"))
-    bad = pending(view, make_pod("bad").req(cpu="lots"))
-    good = pending(view, make_pod("good").req(cpu="1"))
-    evaluator = Evaluator(default_profile())
-    refused = evaluator.filter(bad, view.snapshot()).pre_filter
-    assert refused is not None
-    assert refused.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert "`lots`" in refused.message
-    assert len(evaluator.filter(good, view.snapshot()).feasible) == 1
 
 
 def test_a_plugin_with_nothing_to_say_has_no_share() -> None:

@@ -219,16 +219,6 @@ def test_equals_are_told_apart_by_the_ring_alone() -> None:
         assert chosen.row == int(np.argmin(distances))
 
 
-def test_a_node_refused_for_good_is_no_candidate() -> None:
-    view = ClusterView()
-    view.add_or_update_node(make_node("a").capacity(cpu="1", pods="110").taint("kept", "for others").build())
-    view.add_or_update_pod(make_pod("low").req(cpu="1").node("a").build())
-    view.add_or_update_pod(make_pod("new").req(cpu="1").priority(1).build())
-    found, chosen, message = _dry_run(view, "new", default_profile())
-    assert (found, chosen) == ([], None)
-    assert message == "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-
-
 def test_an_unresolvable_nominated_node_makes_a_pod_eligible_again() -> None:
     view = ClusterView()
     view.add_or_update_node(make_node("a").capacity(cpu="1", pods="110").unschedulable().build())

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.plugin_entry import ArgumentError
-from policyengine.plugins.registry import build
 from policyengine.plugins.resources.amounts import percent
 from policyengine.plugins.resources.scoring_strategy import AllocationStrategy, read_strategy
 from tests.builders import make_node
@@ -42,21 +39,3 @@ def test_the_strategies_score_as_documented() -> None:
     assert score(read_strategy(RATIO, None), "4", 4000) == 70
     # between 0 (100) and 35 (30): 100 - 70·10/35 = 80, towards zero
     assert score(read_strategy(RATIO, None), "4", 400) == 80
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"strategy": "Fullest"}, "`strategy`"),
-        ({"scoringStrategy": {"type": "RequestedToCapacityRatio"}}, "shape"),
-        ({"scoringStrategy": {"resources": [{"name": "cpu", "weight": 0}]}}, "`scoringStrategy.resources.0.weight`"),
-        ({"scoringStrategy": RATIO | {"requestedToCapacityRatio": {"shape": [SHAPE[1], SHAPE[0]]}}}, "ascend"),
-        ({"ignoredResourceGroups": ["a/b"]}, "`ignoredResourceGroups.0`"),
-        ({"strategy": "MostAllocated", "scoringStrategy": {"type": "LeastAllocated"}}, "differ"),
-        ({"nope": 1}, "nope"),
-    ],
-)
-def test_arguments_that_do_not_fit_say_where(arguments: dict[str, object], said: str) -> None:
-    with pytest.raises(ArgumentError, match="NodeResourcesFit") as caught:
-        build("NodeResourcesFit", arguments)
-    assert said in str(caught.value)
