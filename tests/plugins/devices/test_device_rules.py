@@ -51,24 +51,6 @@ def partitioned(*devices: Any, total: str = "8Gi") -> list[Any]:
     return [counters, gpus(*devices, name="1", count=2)]
 
 
-@pytest.mark.parametrize(
-    ("amounts", "count", "taken", "fits"),
-    [
-        (["4Gi", "4Gi"], 2, [], True),
-        (["4Gi", "5Gi"], 2, [], False),
-        (["4Gi", "5Gi", "1Gi"], 2, [], True),
-        (["4Gi", "4Gi"], 1, ["d0"], True),
-        (["4Gi", "5Gi"], 1, ["d0"], False),
-        (["9Gi"], 1, [], False),
-    ],
-)
-def test_partitions_share_counters(amounts: list[str], count: int, taken: list[str], fits: bool) -> None:
-    devices = [partition(f"d{place}", amount) for place, amount in enumerate(amounts)]
-    other = claim(name="other", status=allocated(*taken)) if taken else claim(name="other")
-    world = World(*partitioned(*devices), claim(exactly(count=count)), other)
-    assert ("n0" in world.fits()) == fits
-
-
 def test_counters_that_are_drawn_below_zero_give_nothing_more() -> None:
     devices = [partition("held", "9Gi"), partition("none", "0"), device("free")]
     other = claim(name="other", status=allocated("held"))
@@ -101,31 +83,9 @@ def share_of(amount: str) -> Any:
     return exactly(capacity={"requests": {"memory": amount}})
 
 
-def consumed(amount: str) -> Any:
-    return allocated("g", shareID="s", consumedCapacity={"memory": amount})
-
-
-@pytest.mark.parametrize(
-    ("policy", "request_", "held", "fits"),
-    [
-        (None, share_of("10Gi"), None, True),
-        (None, share_of("11Gi"), None, False),
-        (None, share_of("4Gi"), "6Gi", True),
-        (None, share_of("5Gi"), "6Gi", False),
-        (None, exactly(), "1Gi", False),  # without a default all of it is meant
-        ({"default": "1Gi"}, exactly(), "9Gi", True),
-        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("3Gi"), "6Gi", True),
-        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("5Gi"), "5Gi", False),
-        ({"validRange": {"min": "1Gi", "max": "4Gi"}}, share_of("5Gi"), None, False),
-        ({"validValues": ["2Gi", "4Gi"]}, share_of("3Gi"), "6Gi", True),
-        ({"validValues": ["2Gi", "4Gi"]}, share_of("5Gi"), None, False),
-        (None, exactly(capacity={"requests": {"cores": "1"}}), None, False),
-        (None, share_of("lots"), None, False),
-    ],
-)
-def test_a_device_gives_shares_while_capacity_is_left(policy: Any, request_: Any, held: str | None, fits: bool) -> None:
-    other = claim(name="other", status=consumed(held) if held else None)
-    assert World(gpus(shared(policy)), claim(request_), other).fits() == (["n0"] if fits else [])
+@pytest.mark.parametrize("amount", ["11Gi", "lots"])
+def test_more_than_there_is_and_what_is_no_quantity_are_given_by_no_device(amount: str) -> None:
+    assert World(gpus(shared()), claim(share_of(amount))).fits() == []
 
 
 def test_a_share_is_recorded_with_what_it_consumes() -> None:
@@ -202,6 +162,13 @@ def test_a_constraint_reaches_over_requests() -> None:
     requests = (exactly("x", selectors=[cel('"numa" in device.attributes["gpu.example"]')]), exactly("y"))
     constraints = [{"requests": ["x", "y"], "matchAttribute": "gpu.example/numa"}]
     assert World(gpus(*PAIRS), claim(*requests, constraints=constraints)).reserve() == [[("x", "a"), ("y", "c")]]
+
+
+def test_a_device_that_is_given_up_is_in_the_way_of_no_constraint() -> None:
+    devices = [device(name, numa=at, side=at // 3) for at, name in enumerate("wacb")]
+    apart, beside = {"distinctAttribute": "gpu.example/numa"}, {"matchAttribute": "gpu.example/side"}
+    wanted = claim(*map(exactly, "wxyz"), constraints=[apart, beside | {"requests": ["y", "z"]}])
+    assert World(gpus(*devices), wanted).reserve() == [[("w", "w"), ("x", "b"), ("y", "a"), ("z", "c")]]
 
 
 def test_all_devices_against_a_constraint_are_an_error() -> None:
