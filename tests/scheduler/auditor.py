@@ -6,6 +6,7 @@ I9 every hard rule held when the decision was made. It reads dicts, never the sc
 
 from __future__ import annotations
 
+from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import PodDeleted
 from tests.scheduler.world import World
 
@@ -27,7 +28,7 @@ class Auditor:
         self._look_at_gangs()
 
     def _look_at_decisions(self) -> None:
-        for bind in world_binds(self._world)[self._decided :]:
+        for bind in [one for one in self._world.actions if isinstance(one, Bind)][self._decided :]:
             self._decided += 1
             pod = self._world.pods.get(bind.uid)
             if pod is not None:
@@ -61,9 +62,3 @@ class Auditor:
                 bound, minimum = found.get(gang, (0, 0))
                 found[gang] = (bound + bool(pod["node"]), max(minimum, int(pod["labels"]["min"])))
         return found
-
-
-def world_binds(world: World) -> list:
-    from policyengine.scheduler.actions import Bind
-
-    return [action for action in world.actions if isinstance(action, Bind)]

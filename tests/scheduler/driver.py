@@ -14,7 +14,7 @@ from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status, Verdicts, passed
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.actions import Action, Bind, PatchPodCondition, ReadPod, RecordEvent
+from policyengine.scheduler.actions import Action, Bind, DeleteVictim, PatchPodCondition, ReadPod, RecordEvent
 from policyengine.scheduler.messages import (
     CacheSynced,
     CyclesRequested,
@@ -119,6 +119,14 @@ def notes(actions: Sequence[Action]) -> list[tuple[str, str]]:
 
 def conditions(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.reason, action.message) for action in actions if isinstance(action, PatchPodCondition)]
+
+
+def deletions(actions: Sequence[Action]) -> list[DeleteVictim]:
+    return [action for action in actions if isinstance(action, DeleteVictim)]
+
+
+def victims(actions: Sequence[Action]) -> list[str]:
+    return [action.uid for action in deletions(actions)]
 
 
 def reads(actions: Sequence[Action]) -> list[str]:

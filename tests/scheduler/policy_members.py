@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.actions import Action, DeleteVictim, Log
+from policyengine.scheduler.actions import Action, Log
 from tests.scheduler.driver import NAME, Driver
 
 
@@ -17,10 +17,6 @@ def policy(members: str) -> Profile:
 
 def driven(members: str) -> Driver:
     return Driver(policy(members))
-
-
-def victims(actions: Sequence[Action]) -> list[str]:
-    return [action.uid for action in actions if isinstance(action, DeleteVictim)]
 
 
 def lines(actions: Sequence[Action]) -> list[str]:

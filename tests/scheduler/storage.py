@@ -6,6 +6,7 @@ from typing import Any
 
 from policyengine.cluster.objects import decode
 from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import ObjectObserved
 
@@ -74,6 +75,13 @@ def volume(
             "status": {"phase": "Available"},
         },
     )
+
+
+def budget(**labels: str) -> PodDisruptionBudget:
+    """One that lets none of the pods with these labels go."""
+    meta = {"name": "b", "namespace": "default", "uid": "b", "resourceVersion": "1"}
+    spec = {"selector": {"matchLabels": labels}}
+    return decode(PodDisruptionBudget, {"metadata": meta, "spec": spec, "status": {"disruptionsAllowed": 0}})
 
 
 def seen(*items: Any) -> list[ObjectObserved]:

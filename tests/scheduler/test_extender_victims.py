@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.actions import Action, DeleteVictim, NodeVictims
+from policyengine.scheduler.actions import Action, NodeVictims
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
     ExtendersAnswered,
@@ -19,7 +19,7 @@ from policyengine.scheduler.messages import (
     VictimsAnswered,
 )
 from tests.scheduler.asking import Asking
-from tests.scheduler.driver import NAME, binds, conditions, node, pod, profile
+from tests.scheduler.driver import NAME, binds, conditions, deletions, node, pod, profile, victims
 
 PREEMPTS = Extender("http://x", decides=False, preempts=True)
 BOTH = Extender("http://x", preempts=True)
@@ -47,10 +47,6 @@ def asked_about(extender: Extender = PREEMPTS, profiles: tuple[Profile, ...] = (
     driver.see(pod("high", cpu="4").priority(10))
     assert victims(driver.cycle()) == []
     return driver
-
-
-def victims(actions: list[Action]) -> list[str]:
-    return [action.name for action in actions if isinstance(action, DeleteVictim)]
 
 
 def message(actions: list[Action]) -> str:
@@ -203,9 +199,8 @@ def test_whatever_happens_meanwhile_only_lesser_pods_go_where_it_was_let_and_non
             actions = driver.wait(number * 3.0)
         elif what == "policy":
             driver.send(ProfileReplaced(profile(policy_hash=str(number))))
-        for action in actions:
-            if isinstance(action, DeleteVictim):
-                assert action.uid in let
-                pods = driver.state.view.pods
-                assert pods[action.uid].priority < pods[action.preemptor].priority
+        for action in deletions(actions):
+            assert action.uid in let
+            pods = driver.state.view.pods
+            assert pods[action.uid].priority < pods[action.preemptor].priority
     assert {uid for uid in alive if driver.state.place(uid) == "unknown"} == set()

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from policyengine.cluster.objects import decode
-from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
-from policyengine.scheduler.messages import NodeDeleted, ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
-from tests.scheduler.driver import Driver, binds, node, notes, pod, profile
+from policyengine.scheduler.messages import NodeDeleted, PodDeleted, VictimDeleted, VictimNotDeleted
+from tests.scheduler.driver import Driver, binds, deletions, node, notes, pod, profile, victims
+from tests.scheduler.storage import budget, seen
 from tests.shared_facts import shared
 
 TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
@@ -30,8 +29,11 @@ def full() -> Driver:
     return Driver().showing(node("n1"), standing("low"), preemptor())
 
 
-def victims(actions):
-    return [action.name for action in actions if isinstance(action, DeleteVictim)]
+def preempting() -> tuple[Driver, DeleteVictim]:
+    """As `full`, and `low` is to be deleted."""
+    driver = full()
+    (delete,) = deletions(driver.cycle())
+    return driver, delete
 
 
 def nominations(actions):
@@ -67,8 +69,7 @@ def test_a_pod_preempts_as_recorded():
 
 
 def test_nobody_is_asked_within_the_cycle_and_the_pod_is_bound_once_the_victim_has_gone():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     assert driver.places("high") == ["unschedulable"]
     driver.send(VictimDeleted(delete))
     assert driver.places("high") == ["unschedulable"]
@@ -87,8 +88,7 @@ def test_a_pod_whose_victims_are_on_their_way_out_preempts_nobody_else():
 
 
 def test_a_victim_that_terminates_is_waited_for():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     driver.send(VictimDeleted(delete))
     going = standing("low").deleting("2100-01-01T00:00:00Z")
     driver.see(going.condition("DisruptionTarget", "True", "PreemptionByScheduler"))
@@ -102,8 +102,7 @@ def test_a_victim_that_terminates_is_waited_for():
 
 
 def test_a_victim_that_never_dies_costs_the_pod_its_nomination():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     driver.send(VictimDeleted(delete))
     # It should have gone at second 1000, when this test begins.
     going = standing("low").deleting("1970-01-01T00:16:40Z")
@@ -159,8 +158,7 @@ def test_the_nominated_node_comes_first():
 
 @pytest.mark.parametrize("retry_after", [0.0, 30.0])
 def test_a_deletion_that_fails_has_the_pod_try_again_after_its_backoff(retry_after):
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     driver.send(VictimNotDeleted(delete, "pods is forbidden", retry_after))
     assert driver.places("high") == ["backoff"]
     due = driver.state.next_wakeup()
@@ -173,7 +171,7 @@ def test_a_deletion_that_fails_has_the_pod_try_again_after_its_backoff(retry_aft
 
 def test_a_pod_tried_before_its_victims_deletion_is_answered_is_tried_again_and_its_nomination_ends():
     driver = Driver().showing(node("n1"), node("tainted").taint("t", "x", "NoSchedule"), standing("low"), preemptor())
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    (delete,) = deletions(driver.cycle())
     driver.send(NodeDeleted("n1"))
     driver.send(PodDeleted("default", "low", "low"))
     driver.wait(1.1)
@@ -186,8 +184,7 @@ def test_a_pod_tried_before_its_victims_deletion_is_answered_is_tried_again_and_
 
 
 def test_a_pod_tried_before_its_victim_is_seen_leaving_is_tried_again_once_it_is():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     driver.send(VictimDeleted(delete))
     driver.see(preemptor().labels({"a": "b"}), node("n1", cpu="5"))
     driver.wait(1.1)
@@ -200,14 +197,12 @@ def test_a_pod_tried_before_its_victim_is_seen_leaving_is_tried_again_once_it_is
 
 
 def test_a_victim_that_was_gone_already_gets_no_event():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     assert driver.send(VictimDeleted(delete, was_there=False)) == []
 
 
 def test_answers_for_a_preemptor_that_is_gone_are_taken():
-    driver = full()
-    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver, delete = preempting()
     driver.send(PodDeleted("default", "high", "high"))
     assert len(driver.send(VictimDeleted(delete))) == 1
     assert driver.send(VictimNotDeleted(delete, "too late")) == []
@@ -222,14 +217,9 @@ def test_who_never_preempts_says_so():
 
 
 def test_a_budget_is_kept_where_that_is_possible():
-    budget = {
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": "kept"}}},
-        "status": {"disruptionsAllowed": 0},
-    }
     driver = Driver().showing(node("n1"), node("n2"), standing("kept").label("app", "kept"))
     driver.see(pod("free", cpu="4").priority(5).node("n2"), preemptor())
-    driver.send(ObjectObserved("PodDisruptionBudget", decode(PodDisruptionBudget, budget)))
+    driver.send(*seen(budget(app="kept")))
     assert victims(driver.cycle()) == ["free"]
 
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.framework.profile import Profile, QueueSettings
-from policyengine.scheduler.actions import Action, DeleteVictim
+from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import PodObserved
-from tests.scheduler.driver import Driver, profile
+from tests.scheduler.driver import Driver, deletions, profile
 from tests.scheduler.policy_members import policy
 from tests.scheduler.world import World, replayed
 
@@ -48,7 +48,7 @@ class TeamWorld(World):
 
     def _take(self, actions: list[Action]) -> None:
         super()._take(actions)
-        for asked in (action for action in actions if isinstance(action, DeleteVictim)):
+        for asked in deletions(actions):
             assert self.driver.state.view.pods[asked.uid].labels.get("team") != "a", f"{asked.uid} was to stay"
 
 
@@ -74,7 +74,7 @@ class QuotaWorld(World):
         """By the scheduler's own view, which may be ahead of the server or behind it."""
         super()._take(actions)
         view = self.driver.state.view
-        for asked in (action for action in actions if isinstance(action, DeleteVictim)):
+        for asked in deletions(actions):
             victim, preemptor = view.pods[asked.uid], view.pods[asked.preemptor]
             team = victim.labels.get("team", "")
             if team in GUARANTEED and preemptor.labels.get("team") != team:

@@ -8,8 +8,8 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import Namespace
 from policyengine.scheduler.messages import BindSucceeded, ObjectObserved, PodDeleted
 from tests.builders import PodBuilder, make_pod
-from tests.scheduler.driver import Driver, binds, node, notes, pod
-from tests.scheduler.policy_members import driven, victims
+from tests.scheduler.driver import Driver, binds, node, notes, pod, victims
+from tests.scheduler.policy_members import driven
 
 LIMITED = 'quota "a" when pod.namespace == "a" { limit: {cpu: 3} }'
 GUARANTEED = 'quota "a" when pod.namespace == "a" { guarantee: {cpu: 3} }'

@@ -26,7 +26,7 @@ from policyengine.scheduler.messages import (
 )
 from policyengine.scheduler.other_schedulers import WATCHED
 from tests.builders import PodBuilder
-from tests.scheduler.driver import START, Driver, binds, node, notes, pod
+from tests.scheduler.driver import START, Driver, binds, deletions, node, notes, pod, victims
 
 AT = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")
 
@@ -66,12 +66,8 @@ def nodes_read(actions: Iterable[Action]) -> list[str]:
     return [action.node for action in actions if isinstance(action, ReadNodePods)]
 
 
-def evicted(actions: Iterable[Action]) -> list[str]:
-    return [action.uid for action in actions if isinstance(action, DeleteVictim)]
-
-
 def eviction(actions: Sequence[Action]) -> DeleteVictim:
-    (asked,) = (action for action in actions if isinstance(action, DeleteVictim))
+    (asked,) = deletions(actions)
     return asked
 
 
@@ -108,7 +104,7 @@ def test_it_is_evicted_though_the_stranger_came_later_as_the_stranger_evicts_nob
     driver = bound(of_set("p", "2"))
     assert read(driver, ours("p", cpu="2")) == []
     assert nodes_read(driver.see(foreign())) == ["n1"]
-    assert evicted(read(driver, ours("p", cpu="2"), foreign())) == ["p"]
+    assert victims(read(driver, ours("p", cpu="2"), foreign())) == ["p"]
 
 
 def test_after_a_minute_nobody_gives_way_any_more() -> None:
@@ -126,7 +122,7 @@ def test_a_pod_that_a_kubelet_has_taken_is_left_alone(change: str) -> None:
     driver = bound(of_set("p", "2"))
     there = ours("p", cpu="2")
     there = there.started(AT[1]) if change == "startTime" else there.phase("Running")
-    assert evicted(read(driver, there, foreign())) == []
+    assert victims(read(driver, there, foreign())) == []
     assert nodes_read(driver.see(foreign("again"))) == []
 
 
@@ -142,7 +138,7 @@ def test_a_pod_without_a_controller_is_left_to_the_kubelet_and_told_so_once() ->
 def test_another_that_gives_way_gives_way_to_a_pod_without_a_controller() -> None:
     driver = bound(of_set("p", "2"))
     bare = pod("sister", "1").scheduler("sister").node("n1").annotation(GIVES_WAY, "h")
-    assert evicted(read(driver, ours("p", cpu="2"), bare.condition("PodScheduled", "True", time=AT[1]))) == ["p"]
+    assert victims(read(driver, ours("p", cpu="2"), bare.condition("PodScheduled", "True", time=AT[1]))) == ["p"]
 
 
 def test_where_nobody_came_since_the_decision_no_policy_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,12 +157,12 @@ def test_where_nobody_came_since_the_decision_no_policy_is_asked_again(monkeypat
 def test_a_cordon_or_a_taint_evicts_nobody_though_a_stranger_came() -> None:
     driver = bound(of_set("p"))
     driver.see(node("n1", cpu="2").unschedulable().taint("away"))
-    assert evicted(read(driver, ours("p"), foreign())) == []
+    assert victims(read(driver, ours("p"), foreign())) == []
 
 
 def test_what_leaves_before_it_started_counts_no_more_and_what_is_on_its_way_not_yet() -> None:
     driver = bound(of_set("p", "2"))
-    assert evicted(read(driver, ours("p", cpu="2"), foreign().deleting())) == []
+    assert victims(read(driver, ours("p", cpu="2"), foreign().deleting())) == []
 
 
 def test_a_hard_rule_of_the_policy_counts_as_room_does() -> None:
@@ -176,15 +172,15 @@ def test_a_hard_rule_of_the_policy_counts_as_room_does() -> None:
     driver = Driver(alone, verifies=True).showing(node("n1", cpu="8"), of_set("p"))
     driver.cycle()
     driver.send(BindSucceeded("p"))
-    assert evicted(read(driver, ours("p"))) == []
-    assert evicted(read(driver, ours("p"), foreign())) == ["p"]
+    assert victims(read(driver, ours("p"))) == []
+    assert victims(read(driver, ours("p"), foreign())) == ["p"]
 
 
 def test_the_policy_that_decided_is_asked_not_the_one_that_serves_by_now() -> None:
     driver = bound(of_set("p"), cpu="2")
     no = 'policy "no" { scheduler "default-scheduler" filter "no" { require node.podCount < 0 } }'
     driver.send(ProfileReplaced(compile_policy(no)))
-    assert evicted(read(driver, ours("p"), foreign())) == []
+    assert victims(read(driver, ours("p"), foreign())) == []
 
 
 # ---- two that both verify
@@ -195,7 +191,7 @@ def decided_by(mine: str, *there: PodBuilder) -> list[str]:
     builder = next(one for one in there if one.build().metadata.name == mine)
     driver = bound(of_set(mine, "2"))
     assert builder.build().spec.node_name
-    return evicted(read(driver, *there))
+    return victims(read(driver, *there))
 
 
 @pytest.mark.parametrize("times", [(AT[0], AT[0]), (AT[0], AT[1]), (AT[1], AT[0])])
@@ -220,7 +216,7 @@ def test_one_that_a_kubelet_has_taken_comes_before_an_earlier_one() -> None:
 
 def test_of_several_of_ours_only_as_many_go_as_have_no_room() -> None:
     driver = bound(of_set("a"), of_set("b"))
-    assert evicted(read(driver, ours("a"), ours("b"), foreign())) == ["b"]
+    assert victims(read(driver, ours("a"), ours("b"), foreign())) == ["b"]
 
 
 # ---- reading and evicting again
@@ -238,7 +234,7 @@ def test_a_pod_that_was_bound_since_the_node_was_read_is_looked_at_by_the_next_r
     assert binds(driver.cycle()) == {"b": "n1"}
     assert nodes_read(driver.send(BindSucceeded("b"))) == []
     assert nodes_read(read(driver, ours("a"))) == ["n1"]
-    assert evicted(read(driver, ours("a"), ours("b"), foreign())) == ["b"]
+    assert victims(read(driver, ours("a"), ours("b"), foreign())) == ["b"]
 
 
 def test_a_node_that_could_not_be_read_is_read_again_later_each_time() -> None:
@@ -255,10 +251,10 @@ def test_a_node_that_could_not_be_read_is_read_again_later_each_time() -> None:
 def test_an_eviction_of_a_pod_that_changed_meanwhile_is_decided_anew() -> None:
     driver = bound(of_set("p", "2"))
     asked = eviction(read(driver, ours("p", cpu="2"), foreign()))
-    assert evicted(read(driver, ours("p", cpu="2"))) == []
+    assert victims(read(driver, ours("p", cpu="2"))) == []
     driver.send(VictimDeleted(asked, was_there=False))
     assert nodes_read(driver.until_wakeup()) == ["n1"]
-    assert evicted(read(driver, ours("p", cpu="2").started(AT[1]), foreign())) == []
+    assert victims(read(driver, ours("p", cpu="2").started(AT[1]), foreign())) == []
 
 
 def test_an_eviction_that_failed_is_tried_again() -> None:
@@ -268,13 +264,13 @@ def test_an_eviction_that_failed_is_tried_again() -> None:
     began = driver.now
     assert nodes_read(driver.until_wakeup()) == ["n1"]
     assert driver.now >= began + 1.0
-    assert evicted(read(driver, ours("p", cpu="2"), foreign())) == ["p"]
+    assert victims(read(driver, ours("p", cpu="2"), foreign())) == ["p"]
 
 
 def test_nothing_is_evicted_while_the_server_may_have_gone_back() -> None:
     driver = bound(of_set("p", "2"))
     driver.send(CacheLost())
-    assert evicted(read(driver, ours("p", cpu="2"), foreign())) == []
+    assert victims(read(driver, ours("p", cpu="2"), foreign())) == []
     driver.send(CacheSynced())
     assert nodes_read(driver.until_wakeup()) == ["n1"]
 
