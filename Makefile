@@ -149,11 +149,11 @@ GUIDED  ?= front-end webhook extender endpoints kubeconfig configuration scenari
 fuzz: setup     # SECONDS each: what is GUIDED by atheris, where that is installed; 100,000 rules and 5,000 histories; 500 days of plans; 10,000 policies for lint and its fixes
 	for one in $(GUIDED); do $(BIN)/python -m tests.fuzz.guided $$one $(SECONDS) || exit 1; done
 	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)
-	$(BIN)/python -m tests.fuzz.rules 100000
-	$(BIN)/python -m tests.fuzz.histories 5000
-	$(BIN)/python -m tests.fuzz.planned 500
-	$(BIN)/python -m tests.fuzz.lint_proofs 10000
-	$(BIN)/python -m tests.fuzz.fixes 10000
+	$(BIN)/python -m tests.fuzz.seeds rules 100000
+	$(BIN)/python -m tests.fuzz.seeds histories 5000
+	$(BIN)/python -m tests.fuzz.seeds planned 500
+	$(BIN)/python -m tests.fuzz.seeds lint_proofs 10000
+	$(BIN)/python -m tests.fuzz.seeds fixes 10000
 	EVERY_RIGHT=1 $(BIN)/pytest -q tests/deploy/test_rights.py
 	$(BIN)/python -m tests.trials.test_finding_examples
 

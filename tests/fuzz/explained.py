@@ -1,7 +1,7 @@
 """`explain` names for every pod what the scheduler then does: random worlds, of which the objects are listed and
 forecast; then the scheduler itself, core, runner and watches, goes on against the embedded API server on virtual time.
 
-`python -m tests.fuzz.explained N SEED` plays N worlds.
+`python -m tests.fuzz.seeds explained N SEED` plays N worlds.
 
 What the forecast does not claim is left out: all pods that wait were made in one second, so that a queue has them in
 one order whether it has just heard of them or not, and no scheduler has anything about them in its memory.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections import Counter
 from math import inf
 from random import Random
@@ -35,7 +34,6 @@ from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.faults.objects import PODS
 from tests.faults.world import World, play, profiles_of
-from tests.fuzz.seeds import run
 
 Json = dict[str, Any]
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -266,12 +264,3 @@ def tried(seed: int) -> tuple[list[str], Counter[str]]:
     counts = Counter(one.what.value for one in found.pods)
     counts.update({"worlds": 1, "victims": len(found.evicted), "compared in part": scenes[0].certain_until < inf})
     return [f"world {seed}: {line}" for line in scenes[0].differences], counts
-
-
-def main(arguments: list[str]) -> int:
-    """1 where something is otherwise."""
-    return run(arguments, tried, "worlds", 100)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """`lint --fix` on generated texts: it changes no decision and loses no comment. `make fuzz` runs many.
 
-    python -m tests.fuzz.fixes [TEXTS] [SEED]
+    python -m tests.fuzz.seeds fixes [TEXTS] [SEED]
 
 A policy is written with everything that has a fix, with comments between any two words, and now and then with mistakes
 of the pen. What `--fix` makes of it says the same about a small cluster, unless it still has errors, and has every
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -29,9 +28,7 @@ from policyengine.language.parsing.tokens import tokenise
 from policyengine.policy_compiler import compile_files
 from policyengine.scheduler.messages import NodeObserved, PodObserved
 from policyengine.trials.trial import Trial
-from tests.fuzz.seeds import run
 
-TEXTS = 10_000
 FORMS: dict[str, tuple[str, ...]] = {
     "pod": (
         *("!!({pod})", "!({pod} == {pod})", "!({word} != {word})", "({pod}) == true", "false != ({pod})", "flag"),
@@ -245,12 +242,3 @@ def tried(seed: int) -> tuple[list[str], dict[str, int]]:
     found += [f"{doc}: of {kind}" for doc, kind in _docs(after).items() if docs.get(doc) != kind]
     told = f"{text}\n--- fixed {[one.code for one in fixed]}:\n{after}"
     return [f"seed {seed}: {line}\n{told}" for line in found], {"texts": 1}
-
-
-def main(arguments: list[str]) -> int:
-    """1 where a fix does wrong."""
-    return run(arguments, tried, "texts", TEXTS)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Generated histories of clusters under generated policies: each decision is one that a naive interpreter understands.
 
-    python -m tests.fuzz.histories [HISTORIES] [SEED]
+    python -m tests.fuzz.seeds histories [HISTORIES] [SEED]
 
 A history is nodes and pods that come, change and go while time passes. Before each cycle the cluster is read anew,
 from the objects alone, and after it what was decided is held against docs/language.md: whose turn it was, whether a pod
@@ -11,7 +11,6 @@ more, nobody waits who could go. Of the members of a gang it is only asked wheth
 from __future__ import annotations
 
 import re
-import sys
 from copy import deepcopy
 from random import Random
 
@@ -30,10 +29,8 @@ from policyengine.scheduler.messages import (
 from policyengine.trials.trial import Driven, TrialTooLong, bare
 from tests.compiler.worlds import GROUPS, Manifest, drawn_namespace, drawn_node, drawn_pod
 from tests.fuzz.policies import PolicyWriter, Written
-from tests.fuzz.seeds import run
 from tests.fuzz.watched_trial import Watched
 
-HISTORIES = 5_000
 TIMELESS = re.compile(r"\b(now|random|queuedAt|attempts|finished|startedAt|scheduledAt)\b")
 """What may change without an event."""
 
@@ -122,7 +119,7 @@ def tried(seed: int, driven: Driven = bare) -> tuple[list[str], dict[str, int]]:
         try:
             step(chance, trial, number)
         except TrialTooLong:
-            return [f"seed {seed} never comes to rest", str(written)], trial.looked
+            return [f"seed {seed} never comes to rest", str(written)], {"histories": 1, "decisions": trial.looked}
         if not TIMELESS.search(trial.text):
             trial.look_at_rest()
         if trial.wrong:
@@ -134,12 +131,3 @@ def tried(seed: int, driven: Driven = bare) -> tuple[list[str], dict[str, int]]:
 def group_messages(item: Manifest) -> list[ObjectObserved]:
     kind = kind_of(item)
     return [ObjectObserved(kind, decode(BY_KIND[kind].type, item))]
-
-
-def main(arguments: list[str]) -> int:
-    """1 where something is not understood."""
-    return run(arguments, tried, "histories", HISTORIES)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """What lint says of never and always, held against generated policies in generated clusters. `make fuzz` runs many.
 
-    python -m tests.fuzz.lint_proofs [POLICIES] [SEED]
+    python -m tests.fuzz.seeds lint_proofs [POLICIES] [SEED]
 
 A naive interpreter, which shares no code with lint, evaluates every condition and score that a finding is about, for
 every pod and node of some small clusters. A finding is false where one of them contradicts it. The bounds of every
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
@@ -31,10 +30,8 @@ from tests.compiler.naive_objects import Cluster
 from tests.compiler.naive_values import Nothing, NoValue, Some
 from tests.compiler.worlds import World
 from tests.fuzz.lint_policies import Writer, pods, worlds
-from tests.fuzz.seeds import run
 from tests.language.lint.findings import plugins
 
-POLICIES = 10_000
 FAILED = object()
 
 
@@ -329,12 +326,3 @@ def tried(seed: int) -> tuple[list[str], dict[str, int]]:
     false = [f"{one.code} {one.message}: `{source.slice(one.span)}`" for one in found if not trial.holds(one)]
     false += [line for number, line in enumerate(outside_its_bounds(trial)) if number < 2]
     return [f"seed {seed}: {line}\n{text}" for line in false], {"policies": 1, "findings": len(found)}
-
-
-def main(arguments: list[str]) -> int:
-    """1 where a finding is false."""
-    return run(arguments, tried, "policies", POLICIES)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

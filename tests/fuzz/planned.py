@@ -1,6 +1,6 @@
 """What `plan` says of a recording is what a cluster then does: random days, each lived through twice.
 
-`python -m tests.fuzz.planned N SEED` lives through N days.
+`python -m tests.fuzz.seeds planned N SEED` lives through N days.
 
 The same nodes and pods come and go in two worlds: the embedded API server, a kubelet, and a whole scheduler (core,
 runner, watches) on virtual time; one policy serves in the first, another in the second. What the first scheduler was
@@ -15,7 +15,6 @@ from a quota: the first that is gone may make room enough. From such a moment on
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,6 @@ from tests.faults.objects import PODS
 from tests.faults.recorded import FOLDER
 from tests.faults.world import World, play, profiles_of
 from tests.fuzz.explained import CLASSES, FILTERS, GANG, PREEMPT, QUOTAS
-from tests.fuzz.seeds import run
 from tests.kube.virtual_time import VirtualClock
 
 Json = dict[str, Any]
@@ -254,12 +252,3 @@ def tried(seed: int) -> tuple[list[str], dict[str, int]]:
         differences.append(f"the first world is recorded in {path}, and the policy of the second one was\n{new}")
     counts = {"days": 1, "pods compared": compared, "days in part": int(until < inf)}
     return [f"day {seed}: {line}" for line in differences], counts
-
-
-def main(arguments: list[str]) -> int:
-    """1 where something is otherwise."""
-    return run(arguments, tried, "days", 500)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Generated clusters in which pods wait: each remedy that is suggested for one, applied to the objects, has it placed.
 
-    python -m tests.fuzz.remedies [WORLDS] [SEED]
+    python -m tests.fuzz.seeds remedies [WORLDS] [SEED]
 
 The remedies are applied here, to manifests and texts of policies, by what docs/explain.md says of each kind; nothing is
 shared with what made them. The changed cluster is given to the scheduler's core, which then runs for two minutes. What
@@ -10,7 +10,6 @@ a remedy says it costs, and nothing else, is paid by other pods.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -25,10 +24,8 @@ from policyengine.diagnosis.suggest import suggest_played
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial
-from tests.fuzz.seeds import run
 
 Json = dict[str, Any]
-WORLDS = 1_000
 NOW = 1_767_600_000.0
 """2026-01-05T08:00:00Z"""
 SECONDS = 120.0
@@ -400,12 +397,3 @@ def tried(seed: int) -> tuple[list[str], Counter[str]]:
             if lost - named:
                 wrong.append(f"{told}: costs {sorted(lost - named)} too, beside {sorted(named)}")
     return wrong, counts
-
-
-def main(arguments: list[str]) -> int:
-    """1 where a remedy does not help."""
-    return run(arguments, tried, "worlds", WORLDS)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

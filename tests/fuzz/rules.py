@@ -1,13 +1,12 @@
 """Generated policies in generated clusters: every rule says what a naive interpreter says. `make fuzz`.
 
-    python -m tests.fuzz.rules [RULES] [SEED]
+    python -m tests.fuzz.seeds rules [RULES] [SEED]
 
-A difference is shown with its seed, which makes it again: `python -m tests.fuzz.rules 1 SEED`.
+A difference is shown with its seed, which makes it again: `python -m tests.fuzz.seeds rules 1 SEED`.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -20,10 +19,8 @@ from tests.compiler.naive_objects import Cluster, ThePod
 from tests.compiler.naive_policy import FAILED, NaivePolicy
 from tests.compiler.worlds import drawn_pod, drawn_world, view_of
 from tests.fuzz.policies import PolicyWriter, Written
-from tests.fuzz.seeds import run
 from tests.fuzz.transformed import transformed
 
-RULES = 100_000
 WORLDS, PODS = 2, 2
 """Clusters that a policy is tried in, and pods in each."""
 
@@ -213,12 +210,3 @@ def tried(seed: int) -> tuple[list[str], dict[str, int]]:
     found += transformed(written, Random(seed)) if seed % 4 == 0 else ()
     lines = [f"seed {seed}: {one}" for one in found[:3]] + [str(written)] * bool(found)
     return lines, {"rules": rules_in(written), "policies": 1}
-
-
-def main(arguments: list[str]) -> int:
-    """1 where something is different."""
-    return run(arguments, tried, "rules", RULES)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

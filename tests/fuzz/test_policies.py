@@ -1,4 +1,4 @@
-"""Generated rules say what a naive interpreter says; the generator leaves nothing of the language out."""
+"""The generator of rules and histories leaves nothing of the language out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from policyengine.compiler.rules import score
 from policyengine.language import syntax
 from policyengine.language.checking.setting_checks import POINTS
 from policyengine.language.functions import FUNCTIONS
@@ -17,30 +16,9 @@ from policyengine.language.parse import parse_file
 from policyengine.language.schema import NODE, OBJECTS, ROOTS
 from policyengine.language.types import Kind, list_of
 from tests.fuzz.expression_writer import WRITTEN
+from tests.fuzz.histories import policy_of
 from tests.fuzz.policies import PolicyWriter
-from tests.fuzz.rules import main, tried
-from tests.fuzz.transformed import scaled
 from tests.fuzz.vocabulary import EVERYTHING, reachable, readable
-
-EACH = 500
-"""Rules a test; four tests."""
-
-
-@pytest.mark.parametrize("first", range(0, 4000, 1000))
-def test_rules_say_what_the_naive_interpreter_says(first: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(EACH), str(first)]) == 0, capsys.readouterr().out
-
-
-def test_a_rule_that_says_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "MAX_NODE_SCORE", 99)
-    assert any(tried(seed)[0] for seed in range(30))
-
-
-def test_amounts_that_are_all_doubled_decide_as_before() -> None:
-    assert [seed for seed in range(40) if not scaled(seed)] == []
-
-
-# --- nothing is left out ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +58,8 @@ def test_every_function_is_called(texts: str) -> None:
 
 WORDS = (
     *("missing first", "missing last", " asc", " desc", "normalize max =", "normalize minmax reverse", "on error"),
-    *(
-        "guarantee:",
-        "limit:",
-        "borrow:",
-        "delay:",
-        "until:",
-        "timeout:",
-        "waits:",
-        "victims:",
-        "maxVictims:",
-        "fair by",
-    ),
+    *("guarantee:", "limit:", "borrow:", "delay:", "until:", "timeout:", "waits:"),
+    *("victims:", "maxVictims:", "fair by"),
     *(f"on {point}" for point in POINTS),
 )
 
@@ -117,6 +85,12 @@ def test_every_construct_is_written() -> None:
             found |= kinds_in([parse_file(source)[0]])
     known = {name for name, kind in vars(syntax).items() if isinstance(kind, type) and issubclass(kind, syntax.Node)}
     assert known - found == ABSTRACT | NOT_WRITTEN | OF_HISTORIES
+
+
+def test_every_setting_of_a_policy_is_written() -> None:
+    found = [written for seed in range(40) if (written := policy_of(seed)) is not None]
+    trees = [parse_file(source)[0] for one in found for source in one.sources]
+    assert kinds_in(trees) >= OF_HISTORIES
 
 
 def kinds_in(trees: Iterable[object]) -> set[str]:
