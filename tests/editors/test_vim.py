@@ -13,7 +13,7 @@ import pytest
 EDITORS = Path(__file__).parent.parent.parent / "editors"
 POLICY = """policy "p" {
   filter "small" {
-    require node.podCount < 1 && node.podCount < 2 else "is full"
+    require node.podCount < 1 && node.podCount < 2 else "is full"  // so it is
   }
 }
 """
@@ -25,7 +25,8 @@ packloadall
 edit x.policy
 silent make!
 let found = map(getqflist(), '[v:val.lnum, v:val.col, v:val.type, v:val.text]')
-call writefile([json_encode({"type": &filetype, "word": synIDattr(synID(2, 3, 1), "name"), "found": found})], "told")
+let colours = map([[2, 3], [2, 10], [3, 29], [3, 71]], 'synIDattr(synID(v:val[0], v:val[1], 1), "name")')
+call writefile([json_encode({"type": &filetype, "colours": colours, "found": found})], "told")
 qall!
 """
 
@@ -53,7 +54,8 @@ def told(vim: str, folder: Path, text: str) -> dict[str, Any]:
 
 def test_a_policy_has_its_type_its_colours_and_its_findings_in_the_quickfix_list(vim: str, tmp_path: Path) -> None:
     result = told(vim, tmp_path, POLICY)
-    assert (result["type"], result["word"]) == ("policy", "policyMember")
+    assert result["type"] == "policy"
+    assert result["colours"] == ["policyMember", "policyString", "policyNumber", "policyComment"]
     assert [3, 34, "w", "this is true wherever the rest holds, so it adds nothing"] in result["found"]
 
 
