@@ -69,42 +69,6 @@ def test_settings_reach_the_profile() -> None:
 PARAM = 'policy "t" { param least: memory = 2Gi range [1Gi, 4Gi] filter "f" { require node.free.memory >= least } }'
 
 
-def test_the_hash_follows_text_and_params_but_not_layout() -> None:
-    plain = compile_policy(PARAM).policy_hash
-    assert plain == compile_policy(PARAM.replace("{ param", "{\n\n  param")).policy_hash
-    assert plain != compile_policy(PARAM.replace(">=", ">")).policy_hash
-    assert plain != compile_policy(PARAM, {"least": "3Gi"}).policy_hash
-    assert plain == compile_policy(PARAM, {"least": "2048Mi"}).policy_hash
-    assert len(plain) == 64
-
-
-@pytest.mark.parametrize(
-    ("type_", "default", "given", "shown"),
-    [
-        ("cpu", "1", "250m", "250m"),
-        ("cpu", "1", 2, "2"),
-        ("memory", "1Gi", "2Gi", "2Gi"),
-        ("duration", "1s", "5min", "300s"),
-        ("int", "1", "7", "7"),
-        ("double", "1.0", 2.5, "2.5"),
-        ("bool", "false", "true", "true"),
-        ("bool", "false", "false", "false"),
-        ("string", '"a"', "b", "b"),
-    ],
-)
-def test_params_are_set_from_plain_values_or_text(type_: str, default: str, given: object, shown: str) -> None:
-    text = f'policy "t" {{ param x: {type_} = {default} filter "f" {{ require pod.priority > 100 else "{{x}}" }} }}'
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.evaluator import Evaluator
-    from tests.builders import make_pod
-
-    status = (
-        Evaluator(compile_policy(text, {"x": given})).filter(make_pod().info(), ClusterView().snapshot()).pre_filter
-    )
-    assert status is not None
-    assert status.reasons == (shown,)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -135,12 +99,6 @@ def test_one_broken_policy_keeps_its_file_from_being_loaded() -> None:
     assert result.profiles == []
 
 
-def test_a_file_may_hold_several_policies() -> None:
-    result = compile_text('policy "a" { scheduler "a" } policy "b" { scheduler "b" }')
-    assert [profile.name for profile in result.profiles] == ["a", "b"]
-    assert result.profiles[0].policy_hash != result.profiles[1].policy_hash
-
-
 def test_the_python_interface_raises_one_error_with_everything_in_it() -> None:
     with pytest.raises(PolicyError, match=r"(?s)-->.*\^") as raised:
         compile_policy('policy "t" { let a = b }')
@@ -167,10 +125,6 @@ def test_plugins_refuse_arguments_that_do_not_fit() -> None:
 )
 def test_what_has_no_value_in_its_place_is_found_before_the_policy_is_loaded(member: str) -> None:
     assert [finding.code for finding in compile_text(f'policy "t" {{ {member} }}').diagnostics] == ["PE2903"]
-
-
-def test_a_queue_key_may_read_when_the_pod_was_queued() -> None:
-    assert not compile_text('policy "t" { queue { order by pod.queuedAt desc } }').diagnostics
 
 
 def test_a_queue_key_that_counts_attempts_is_given_them() -> None:

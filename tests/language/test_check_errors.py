@@ -282,20 +282,6 @@ def test_of_more_than_a_hundred_mistakes_the_rest_is_not_shown() -> None:
     assert found[-1].message == "more than 100 mistakes: the rest is not shown"
 
 
-def test_three_mistakes_give_three_findings() -> None:
-    found = findings("""
-        let a = pod.nmae
-        filter "f" { require node.fre.cpu > 1 }
-        score "s" weight 1 = pod.priority
-    """)
-    assert [finding.code for finding in found] == ["PE1002", "PE1002", "PE2006"]
-
-
-def test_the_hundred_and_first_finding_says_that_there_are_more() -> None:
-    found = findings("\n".join(f"let a{number} = b{number}" for number in range(130)))
-    assert [finding.code for finding in found] == ["PE1001"] * 100 + ["PE2015"]
-
-
 def test_what_follows_from_a_mistake_is_not_reported_again() -> None:
     found = findings("""
         let a = pod.nmae

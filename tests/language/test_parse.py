@@ -322,13 +322,6 @@ def test_dos_line_endings_tabs_and_a_byte_order_mark_are_white_space() -> None:
     assert mistakes(text.replace("= a", "= a =")) == [("PE0102", 3, 12, "`=` does not compare; write `==`")]
 
 
-def test_every_finding_has_a_page() -> None:
-    from policyengine.language.diagnostics import CODES
-
-    reported = {code for _, code, *_ in [*IN_POLICY, *FILES]}
-    assert all(len(CODES[code][1]) > 30 for code in reported)
-
-
 # --- files that are none -----------------------------------------------------------------------------------
 
 

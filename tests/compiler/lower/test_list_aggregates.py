@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
-from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 from tests.cluster.consistency import validate_view
@@ -134,26 +132,6 @@ def test_a_node_without_the_label_has_no_domain() -> None:
     members = 'filter "f" { require node.domain("zone").pods.size() < 5 }'
     assert verdicts(members, view) == {"a": "", "b": "Unschedulable"}
     assert verdicts(members.replace("< 5", "< 5 on error true"), view) == {"a": "", "b": ""}
-
-
-@pytest.mark.parametrize(
-    ("condition", "code"),
-    [
-        ("node.pods.size() > 5", Code.UNSCHEDULABLE),
-        ('node.domain("zone").pods.size() > 5', Code.UNSCHEDULABLE),
-        ('node.domain("zone").nodes.size() > 5', Code.UNSCHEDULABLE),
-        ("nodes.size() > 5", Code.UNSCHEDULABLE),
-        ("pods.size() > 5", Code.UNSCHEDULABLE),
-        ("node.nominated.size() > 5", Code.UNSCHEDULABLE),
-        ("node.conditions.exists(c, c.type == 'X')", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
-        ("node.usage.?cpu.orValue(1m) == 0", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
-    ],
-)
-def test_what_an_eviction_could_change_is_not_final(condition: str, code: Code) -> None:
-    view = view_of(make_node("a").label("zone", "z"), make_pod("p"))
-    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
-    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
-    assert diagnosis.refusal(0).code is code
 
 
 def test_the_pod_being_placed_is_not_among_those_nominated() -> None:

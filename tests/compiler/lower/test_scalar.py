@@ -100,54 +100,6 @@ def test_every_field_of_things_with_fields_is_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        ("name", "p"),
-        ("namespace", "default"),
-        ("qos", 1),
-        ("priority", 7),
-        ("requests.cpu", 500),
-        ("requests.storage", 0),
-        ("serviceAccount", ""),
-        ("createdAt", 1767225600 * 10**9),
-        ("owner", None),
-        # A pod in no queue waits since it was made.
-        ("queuedAt", 1767225600 * 10**9),
-        ("attempts", 0),
-    ],
-)
-def test_pod_fields(field: str, expected: object) -> None:
-    pod = make_pod("p").req(cpu="500m").priority(7).created("2026-01-01T00:00:00Z")
-    assert plain(value(f"pod.{field}", pod)) == expected
-
-
-def test_node_columns_read_what_the_node_says() -> None:
-    view = ClusterView()
-    view.add_or_update_node(
-        make_node("a")
-        .capacity({"cpu": "4", "memory": "8Gi", "vendor/x": "2"})
-        .label("topology.kubernetes.io/region", "eu")
-        .created("2026-01-01T00:00:00Z")
-        .taint("t", "v")
-        .image("app:1", 7, "app@sha256:x")
-        .ready()
-        .build()
-    )
-    view.add_or_update_pod(make_pod("q").req(cpu="1500m").node("a").build())
-    frame = Frame(view.snapshot().nodes, None, ())
-    seen = {".".join(path): read(frame).at(0) for path, read in NODE_COLUMNS.items()}
-    assert seen["free.cpu"] == 2500
-    assert seen["used.cpu"] == 1500
-    assert seen["capacity.memory"] == 2**33
-    assert seen["podCount"] == 1
-    assert (seen["zone"], seen["region"]) == ("", "eu")
-    assert seen["createdAt"] == 1767225600 * 10**9
-    assert seen["images"] == ("app:1", "app@sha256:x")
-    assert [taint.key for taint in seen["taints"]] == ["t"]
-    assert seen["ready"] is True
-
-
-@pytest.mark.parametrize(
     ("values", "type_"),
     [
         ([1, Failed(1), -(2**63)], INT),
@@ -178,47 +130,6 @@ def test_the_keys_of_a_signature_tell_zeros_apart() -> None:
     assert key_of({"a": [1]}) == key_of({"a": [1]})
 
 
-def test_everything_a_rule_may_read_of_a_pod_is_read() -> None:
-    condition = """pod.limits.?cpu.orValue(1) > 2 && has(pod.limits.memory) && pod.limits.memory > 1Gi
-      && pod.containers.all(c, c.limits.?cpu.hasValue() && c.requests[?"a/b"].orValue(0) == 3)
-      && pod.owner.?kind.orValue("") == "Job" && pod.volumes.all(v, v.claim.orValue("") == "data")
-      && pod.podGroup.orValue("") == "g" && pod.tolerations.exists(t, t.operator == "Exists")
-      && pod.images.exists(i, i.startsWith("app"))"""
-    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
-    pod = (
-        make_pod()
-        .req({"a/b": 3})
-        .limit(cpu="3", memory="2Gi")
-        .owner("Job", "j")
-        .pvc("data")
-        .toleration("k", "Exists")
-        .label("scheduling.x-k8s.io/pod-group", "g")
-    )
-    view = ClusterView()
-    assert profile.filters[0].pre_filter(pod.info(), view.snapshot())[0].is_skip
-    assert profile.filters[0].pre_filter(make_pod().info(), view.snapshot())[0].is_rejection
-
-
-def test_everything_a_rule_may_read_of_a_node_is_read() -> None:
-    condition = """node.conditions.exists(c, c.type == "Ready" && c.status == "True") && has(node.labels.app)
-      && node.labels.?app.orValue("x") == "y" && "app:1" in node.images && node.annotations[?"a"].orValue("") == "b"
-      && node.createdAt < timestamp("2030-01-01T00:00:00Z") && node.taints.size() == 1 && node.capacity.cpu > 1"""
-    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
-    view = ClusterView()
-    full = make_node("a").capacity(cpu="4").label("app", "y").annotation("a", "b").image("app:1", 7).taint("t").ready()
-    view.add_or_update_node(full.build())
-    view.add_or_update_node(make_node("b").capacity(cpu="4").build())
-    assert list(Evaluator(profile).filter(make_pod().info(), view.snapshot()).feasible) == [0]
-
-
-def test_a_default_that_fails_shows_only_where_it_is_taken() -> None:
-    condition = 'toInt(pod.labels[?"n"]).orValue(1 / pod.priority) > 2'
-    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
-    snapshot = ClusterView().snapshot()
-    assert profile.filters[0].pre_filter(make_pod().label("n", "3").info(), snapshot)[0].is_skip
-    assert "division by zero" in profile.filters[0].pre_filter(make_pod().info(), snapshot)[0].message
-
-
 def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None:
     condition = 'node.labels[?string(1 / pod.priority)].or(pod.labels[?"app"]).hasValue() on error false'
     profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
@@ -226,3 +137,8 @@ def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None
     view.add_or_update_node(make_node("n").build())
     pod = make_pod("p").label("app", "x").priority(0).info()
     assert len(Evaluator(profile).filter(pod, view.snapshot()).feasible) == 0
+
+
+def test_a_pod_in_no_queue_waits_since_it_was_made() -> None:
+    pod = make_pod("p").created("2026-01-01T00:00:00Z")
+    assert (value("pod.queuedAt", pod), value("pod.attempts", pod)) == (1767225600 * 10**9, 0)

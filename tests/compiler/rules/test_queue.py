@@ -120,17 +120,6 @@ def member(minimum: str | None = None) -> object:
     return (pod if minimum is None else pod.label("minAvailable", minimum)).info()
 
 
-def test_a_pod_with_the_label_is_a_member() -> None:
-    rule = gang()
-    assert rule.name == "pod-group"
-    assert rule.key(member()) == "ns/g"
-    assert rule.timeout(member()) == 60.0
-
-
-def test_a_pod_without_the_label_is_none() -> None:
-    assert gang().key(make_pod("p").info()) is None
-
-
 @pytest.mark.parametrize(
     ("label", "minimum"),
     [("3", 3), ("1", 1), ("0", 1), ("-5", 1), ("three", 1), ("2.5", 1), ("", 1), (None, 1), ("99999999999", 2**31 - 1)],
@@ -139,19 +128,9 @@ def test_a_minimum_below_one_or_no_number_counts_as_one(label: str | None, minim
     assert gang().minimum(member(label)) == minimum
 
 
-def test_a_minimum_without_a_value_counts_as_one() -> None:
-    text = RULE.replace('toInt(pod.labels[?"minAvailable"]).orValue(1)', "10 / pod.priority")
-    assert gang(text).minimum(member()) == 1
-
-
 def test_an_error_in_when_counts_as_true() -> None:
     text = RULE.replace('group != ""', "10 / pod.priority > 1")
     assert gang(text).key(member()) == "ns/g"
-
-
-def test_a_key_without_a_value_makes_no_member() -> None:
-    text = RULE.replace('pod.namespace + "/" + group', "string(10 / pod.priority)")
-    assert gang(text).key(member()) is None
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,46 @@ def refusal(profile: Profile, pod: PodBuilder, snapshot: Snapshot, row: int = 0)
 
 # --- filters -----------------------------------------------------------------------------------------------
 
+REFUSALS = {
+    "the first require that fails is reported": (
+        'filter "f" { require node.podCount < 0 else "first" require node.free.cpu > 100 else "second" }',
+        ("Unschedulable", "first"),
+    ),
+    "without a text the condition is shown as written": (
+        'filter "f" { require node.free.cpu  >=\n 100 }',
+        ("Unschedulable", "f: `node.free.cpu >= 100` is false"),
+    ),
+    "an eviction gives room": (
+        'filter "f" { require node.free.cpu > 100 else "no" }',
+        ("Unschedulable", "no"),
+    ),
+    "an eviction leaves fewer pods": (
+        'filter "f" { require node.podCount > 100 else "no" }',
+        ("Unschedulable", "no"),
+    ),
+    "an eviction is seen through lets": (
+        'let room = node.free.cpu filter "f" { require room > 100 else "no" }',
+        ("Unschedulable", "no"),
+    ),
+    "no eviction makes a node larger": (
+        'filter "f" { require node.allocatable.cpu > 100 else "no" }',
+        ("UnschedulableAndUnresolvable", "no"),
+    ),
+    "no eviction changes the pod": (
+        'filter "f" { require pod.priority > 100 else "no" }',
+        ("UnschedulableAndUnresolvable", "no"),
+    ),
+    "an error refuses the node and says why": (
+        'filter "f" { require 10 / (node.podCount - 0) > 1 else "no" }',
+        ("Unschedulable", "f: `10 / (node.podCount - 0) > 1` has no value: division by zero"),
+    ),
+}
 
-def test_the_first_failing_require_in_the_order_written_is_reported() -> None:
-    profile = policy('filter "f" { require node.podCount < 0 else "first" require node.free.cpu > 100 else "second" }')
-    assert refusal(profile, make_pod(), cluster(node("a"))) == ("f", "Unschedulable", ("first",))
+
+@pytest.mark.parametrize(("members", "refused"), REFUSALS.values(), ids=REFUSALS)
+def test_a_node_is_refused_with_a_code_and_a_text(members: str, refused: tuple[str, str]) -> None:
+    code, text = refused
+    assert refusal(policy(members), make_pod(), cluster(node("a"))) == ("f", code, (text,))
 
 
 def test_a_text_is_filled_in_for_each_node() -> None:
@@ -62,34 +98,17 @@ def test_a_text_is_filled_in_for_each_node() -> None:
     assert Evaluator(profile).filter(make_pod().info(), snapshot).counts() == [("needs 9Gi, has 8Gi of {x} (a)", 2)]
 
 
-def test_without_a_text_the_condition_is_shown_as_written() -> None:
-    profile = policy('filter "roomy" { require node.free.cpu  >=\n 100 }')
-    assert refusal(profile, make_pod(), cluster(node("a")))[2] == ("roomy: `node.free.cpu >= 100` is false",)
-
-
 @pytest.mark.parametrize(
-    ("condition", "code"),
+    ("members", "text"),
     [
-        ("node.free.cpu > 100", "Unschedulable"),
-        ("node.podCount > 100", "Unschedulable"),
-        ("node.allocatable.cpu > 100", "UnschedulableAndUnresolvable"),
-        ("pod.priority > 100", "UnschedulableAndUnresolvable"),
+        ('require node.ready require pod.priority > 5 else "priority {pod.priority} is low"', "priority 3 is low"),
+        ('require pod.priority > 5 else "not on {node.name}"', "f: `pod.priority > 5` is false"),
     ],
 )
-def test_what_an_eviction_could_change_decides_the_code(condition: str, code: str) -> None:
-    assert refusal(policy(f'filter "f" {{ require {condition} }}'), make_pod(), cluster(node("a")))[1] == code
-
-
-def test_an_eviction_is_seen_through_lets() -> None:
-    profile = policy('let room = node.free.cpu filter "f" { require room > 100 }')
-    assert refusal(profile, make_pod(), cluster(node("a")))[1] == "Unschedulable"
-
-
-def test_a_text_that_reads_the_node_says_nothing_about_the_pod_as_a_whole() -> None:
-    profile = policy('filter "f" { require pod.priority > 5 else "not on {node.name}" }')
-    diagnosis = Evaluator(profile).filter(make_pod().info(), cluster(node("a")))
-    assert diagnosis.pre_filter is not None
-    assert diagnosis.pre_filter.reasons == ("f: `pod.priority > 5` is false",)
+def test_a_require_without_a_node_refuses_the_pod_once_in_words_without_one(members: str, text: str) -> None:
+    profile = policy(f'filter "f" {{ {members} }}')
+    refused = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a"))).pre_filter
+    assert refused is not None and (refused.plugin, refused.reasons) == ("f", (text,))
 
 
 def test_optionals_are_equal_where_both_are_empty_or_hold_the_same() -> None:
@@ -99,46 +118,26 @@ def test_optionals_are_equal_where_both_are_empty_or_hold_the_same() -> None:
         assert list(Evaluator(profile).filter(pod.info(), snapshot).feasible) == fits
 
 
-def test_a_require_without_a_node_refuses_the_pod_once() -> None:
-    profile = policy('filter "f" { require node.ready require pod.priority > 5 else "priority {pod.priority} is low" }')
-    diagnosis = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a")))
-    assert diagnosis.pre_filter is not None
-    assert diagnosis.pre_filter.reasons == ("priority 3 is low",)
-    assert diagnosis.pre_filter.plugin == "f"
+@pytest.mark.parametrize(
+    ("rule", "feasible"),
+    [
+        ("{ require 10 / node.podCount > 1 on error true }", 1),
+        ("{ require 10 / node.podCount > 1 on error false }", 0),
+        ("{ require 10 / node.podCount > 1 on error node.podCount == 0 }", 1),
+        ("{ require 10 / pod.priority > 1 on error true }", 1),
+        ("when pod.priority > 0 { require false }", 1),
+        ("when pod.priority == 0 { require false }", 0),
+        ("when 1 / pod.priority > 0 { require node.podCount > 0 }", 0),
+    ],
+)
+def test_when_and_on_error_decide_whom_a_filter_lets_pass(rule: str, feasible: int) -> None:
+    profile = policy(f'filter "f" {rule}')
+    assert len(Evaluator(profile).filter(make_pod().priority(0).info(), cluster(node("a"))).feasible) == feasible
 
 
-def test_an_error_refuses_the_node_and_says_why() -> None:
-    profile = policy('filter "f" { require 10 / (node.podCount - 0) > 1 else "no" }')
-    text = "f: `10 / (node.podCount - 0) > 1` has no value: division by zero"
-    assert refusal(profile, make_pod(), cluster(node("a"))) == ("f", "Unschedulable", (text,))
-
-
-@pytest.mark.parametrize(("chosen", "feasible"), [("true", 1), ("false", 0), ("node.podCount == 0", 1)])
-def test_on_error_chooses_otherwise(chosen: str, feasible: int) -> None:
-    profile = policy(f'filter "f" {{ require 10 / node.podCount > 1 on error {chosen} }}')
-    assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == feasible
-
-
-def test_on_error_serves_a_require_without_a_node_too() -> None:
-    profile = policy('filter "f" { require 10 / pod.priority > 1 on error true }')
-    assert len(Evaluator(profile).filter(make_pod().priority(0).info(), cluster(node("a"))).feasible) == 1
-
-
-def test_an_error_in_when_counts_as_true_for_a_filter_and_false_for_a_score() -> None:
-    profile = policy(
-        'filter "f" when 1 / pod.priority > 0 { require node.podCount > 0 }'
-        ' score "s" weight 1 when 1 / pod.priority > 0 = 100'
-    )
-    snapshot = cluster(node("a"))
-    pod = make_pod().priority(0).info()
-    assert len(Evaluator(profile).filter(pod, snapshot).feasible) == 0
-    assert profile.scores[0][0].pre_score(pod, snapshot)[0].is_skip
-
-
-def test_a_rule_whose_when_is_false_does_not_run() -> None:
-    profile = policy('filter "f" when pod.priority > 0 { require false }')
-    assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == 1
-    assert Evaluator(profile).filter(make_pod().priority(1).info(), cluster(node("a"))).pre_filter is not None
+def test_an_error_in_when_counts_as_false_for_a_score() -> None:
+    profile = policy('score "s" weight 1 when 1 / pod.priority > 0 = 100')
+    assert profile.scores[0][0].pre_score(make_pod().priority(0).info(), cluster(node("a")))[0].is_skip
 
 
 # --- signatures, reads and events --------------------------------------------------------------------------
@@ -148,27 +147,20 @@ def signatures(profile: Profile, *pods: PodBuilder) -> list[Any]:
     return [profile.filters[0].signature(pod.info()) for pod in pods]
 
 
-def test_pods_that_differ_in_what_no_rule_reads_share_a_signature() -> None:
-    profile = policy(
-        'let team = pod.labels[?"team"].orValue("") filter "f" { require node.labels[?"team"].orValue("") == team }'
-    )
-    a, b, c = signatures(
-        profile, make_pod("a").label("team", "x").label("app", "1"), make_pod("b").label("team", "x"), make_pod("c")
-    )
-    assert a == b
-    assert a != c
-
-
-def test_what_only_a_text_reads_is_part_of_the_signature() -> None:
-    profile = policy('filter "f" { require node.ready else "no place for {pod.name}" }')
-    a, b = signatures(profile, make_pod("a"), make_pod("b"))
-    assert a != b
-
-
-def test_all_pods_a_rule_does_not_apply_to_share_a_signature() -> None:
-    profile = policy('filter "f" when pod.priority > 0 { require node.name == pod.name }')
-    a, b = signatures(profile, make_pod("a"), make_pod("b"))
-    assert a == b
+@pytest.mark.parametrize(
+    ("rule", "other", "is_shared"),
+    [
+        ("{ require node.zone == team }", make_pod("b").label("team", "x").label("app", "1"), True),
+        ("{ require node.zone == team }", make_pod("b"), False),
+        ('{ require node.ready else "no place for {pod.name}" }', make_pod("b").label("team", "x"), False),
+        ("when pod.priority > 0 { require node.name == pod.name }", make_pod("b"), True),
+    ],
+    ids=["labels that nobody reads", "a label read through a let", "what only a text reads", "a rule for neither"],
+)
+def test_pods_share_a_signature_where_no_rule_tells_them_apart(rule: str, other: PodBuilder, is_shared: bool) -> None:
+    profile = policy(f'let team = pod.labels[?"team"].orValue("") filter "f" {rule}')
+    one, another = signatures(profile, make_pod("a").label("team", "x"), other)
+    assert (one == another) is is_shared
 
 
 def test_a_rule_that_reads_the_cluster_shares_while_the_situation_is_the_same() -> None:
@@ -247,44 +239,53 @@ def scores(member: str, *nodes: Any, pod: PodBuilder | None = None) -> list[int]
     return list(node_scores.total)
 
 
-@pytest.mark.parametrize(
-    ("normalize", "expected"),
-    [
-        ("normalize max", [25, 50, 100]),
-        ("normalize max reverse", [75, 50, 0]),
-        ("normalize minmax", [0, 33, 100]),
-        ("normalize minmax reverse", [100, 66, 0]),
-    ],
-)
-def test_scores_are_normalised_over_the_nodes_that_passed(normalize: str, expected: list[int]) -> None:
-    member = f'score "s" weight 1 {normalize} = node.allocatable.cpu / 1m'
-    assert scores(member, node("a", "1"), node("b", "2"), node("c", "4")) == expected
+SIZES = [node("a", "1"), node("b", "2"), node("c", "4")]
+COSTS = [node("a").label("cost", "10"), node("b").label("cost", "20"), node("c")]
+COUNTS = [node("a").label("n", "1"), node("b").label("n", "2"), node("c")]
+QUOTIENT = 'score "s" weight 1 normalize max reverse = 12.0 / double(toInt(node.labels[?"n"]).orValue(0))'
+SCORES: dict[str, tuple[str, list[Any], list[int]]] = {
+    "in parts of the greatest": ('score "s" weight 1 normalize max = node.allocatable.cpu / 1m', SIZES, [25, 50, 100]),
+    "the greatest is the worst": (
+        'score "s" weight 1 normalize max reverse = node.allocatable.cpu / 1m', SIZES, [75, 50, 0],
+    ),
+    "from the least to the greatest": (
+        'score "s" weight 1 normalize minmax = node.allocatable.cpu / 1m', SIZES, [0, 33, 100],
+    ),
+    "from the greatest to the least": (
+        'score "s" weight 1 normalize minmax reverse = node.allocatable.cpu / 1m', SIZES, [100, 66, 0],
+    ),
+    "all the same, of the greatest": ('score "s" weight 1 normalize max = double(node.podCount)', SIZES, [0, 0, 0]),
+    "all the same, between both": ('score "s" weight 1 normalize minmax = double(node.podCount)', SIZES, [0, 0, 0]),
+    "all the same, turned round": (
+        'score "s" weight 1 normalize minmax reverse = double(node.podCount)', SIZES, [100, 100, 100],
+    ),
+    "nodes that were refused do not count": (
+        'filter "f" { require node.name != "c" } score "s" weight 1 normalize max = node.allocatable.cpu / 1m',
+        SIZES, [50, 100],
+    ),
+    "clamped": (
+        'score "s" weight 1 = clamp(node.allocatable.cpu / 1m, 0.0, 100.0)', [node("a", "29999m")], [100],
+    ),
+    "truncated": ('score "s" weight 1 = 100 * ratio(node.allocatable.cpu, 100)', [node("a", "28999m")], [28]),
+    "truncated after a hair is added, 0.29 * 100 being 28.999999999999996": (
+        'score "s" weight 1 = 100 * ratio(node.allocatable.cpu, 100)', [node("a", "29")], [29],
+    ),
+    "an empty optional is nothing and stays out of the extremes": (
+        'score "s" weight 1 normalize minmax reverse = toInt(node.labels[?"cost"])', COSTS, [100, 0, 0],
+    ),
+    "one that fails is the least": (QUOTIENT, COUNTS, [0, 50, 0]),
+    "one that fails is what on error says": (QUOTIENT + " on error 3.0", COUNTS, [0, 50, 75]),
+    "what an empty optional would hold is no error": (
+        'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, 1.0 / pods.map(p, 0.0).sum()) on error 5.0',
+        [node("a"), node("b").label("x", "")], [0, 100],
+    ),
+    "a weight may be a param": ('param w: int = 3 range [1, 10] score "s" weight w = 7', [node("a")], [21]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("normalize", "expected"), [("max", 0), ("minmax", 0), ("minmax reverse", 100)])
-def test_scores_that_are_all_the_same_are_not_told_apart(normalize: str, expected: int) -> None:
-    member = f'score "s" weight 1 normalize {normalize} = double(node.podCount)'
-    assert scores(member, node("a"), node("b")) == [expected, expected]
-
-
-def test_scores_are_clamped_and_truncated_after_a_hair_is_added() -> None:
-    assert scores('score "s" weight 1 = clamp(node.allocatable.cpu / 1m, 0.0, 100.0)', node("a", "29999m")) == [100]
-    assert scores('score "s" weight 1 = 100 * ratio(node.allocatable.cpu, 100)', node("a", "28999m")) == [28]
-    # 0.29 * 100 is 28.999999999999996 in doubles.
-    assert scores('score "s" weight 1 = 100 * ratio(node.allocatable.cpu, 100)', node("a", "29")) == [29]
-
-
-def test_an_empty_optional_scores_nothing_and_stays_out_of_the_extremes() -> None:
-    member = 'score "s" weight 1 normalize minmax reverse = toInt(node.labels[?"cost"])'
-    nodes = [node("a").label("cost", "10"), node("b").label("cost", "20"), node("c")]
-    assert scores(member, *nodes) == [100, 0, 0]
-
-
-def test_a_score_that_fails_is_the_least_unless_on_error_says_otherwise() -> None:
-    member = 'score "s" weight 1 normalize max reverse = 12.0 / double(toInt(node.labels[?"n"]).orValue(0))'
-    nodes = [node("a").label("n", "1"), node("b").label("n", "2"), node("c")]
-    assert scores(member, *nodes) == [0, 50, 0]
-    assert scores(member + " on error 3.0", *nodes) == [0, 50, 75]
+@pytest.mark.parametrize(("members", "nodes", "expected"), SCORES.values(), ids=SCORES)
+def test_a_score_is_normalised_clamped_and_weighed(members: str, nodes: list[Any], expected: list[int]) -> None:
+    assert scores(members, *nodes) == expected
 
 
 EXTREMES = (0.0, -0.0, 1.0, 99.5, -3.0, 1e-9, 5e-324, 1e300, 5e307, 1e308, -1e308, 1.7976931348623157e308)
@@ -333,17 +334,6 @@ def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values
         assert np.isfinite(value) or score == 0
 
 
-def test_nodes_that_were_refused_do_not_count_in_normalising() -> None:
-    member = 'filter "f" { require node.name != "c" } score "s" weight 1 normalize max = node.allocatable.cpu / 1m'
-    assert scores(member, node("a", "1"), node("b", "2"), node("c", "4")) == [50, 100]
-
-
-def test_what_an_empty_optional_would_hold_is_no_error() -> None:
-    body = "1.0 / pods.map(p, 0.0).sum()"
-    member = f'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, {body}) on error 5.0'
-    assert scores(member, node("a"), node("b").label("x", "")) == [0, 100]
-
-
 def test_refusals_and_raw_scores_do_not_depend_on_how_many_rows_are_asked() -> None:
     profile = policy(
         'filter "f" { require node.free.memory > 4Gi }'
@@ -363,10 +353,6 @@ def test_refusals_and_raw_scores_do_not_depend_on_how_many_rows_are_asked() -> N
         only = np.array([row])
         assert rule.filter(filtering, snapshot, only).refused[0] == refused.refused[row]
         assert score.score(scoring, snapshot, only)[0] == raw[row]
-
-
-def test_a_weight_may_be_a_param() -> None:
-    assert scores('param w: int = 3 range [1, 10] score "s" weight w = 7', node("a")) == [21]
 
 
 def test_random_scores_are_the_same_in_every_replay() -> None:
