@@ -11,8 +11,9 @@ import pytest
 from policyengine.compiler.lower import vector
 from policyengine.language import ir
 from policyengine.language.types import Kind, Type, optional_of
-from tests.compiler.expressions import FAILED, alike, columns, drawn, expected, typed
+from tests.compiler.expressions import FAILED, READ, alike, columns, drawn, expected, typed
 from tests.compiler.worlds import PlainNode, PlainPod, World, drawn_pod, drawn_world
+from tests.fuzz.vocabulary import readable
 
 KINDS = ("bool", "int", "double", "string", "cpu", "memory", "storage", "duration", "timestamp")
 
@@ -23,6 +24,22 @@ def test_columns_agree_with_the_naive_interpreter_for_all_rows_and_for_some(kind
         text, expr = drawn(seed, optional_of(Type(Kind(kind))) if seed % 5 == 0 else kind, 2 + seed % 3)
         chance = Random(seed)
         agree(text, expr, drawn_world(chance), drawn_pod(chance, "me"), chance)
+
+
+def test_every_field_says_what_the_naive_interpreter_says() -> None:
+    texts = [asked(text, type_) for type_, found in readable(READ.roots).items() for text in found]
+    fields = {text: typed(text) for text in texts}
+    for seed in range(3):
+        chance = Random(seed)
+        world, pod = drawn_world(chance, nodes=5), drawn_pod(chance, "me")
+        for text, expr in fields.items():
+            assert expr is not None, text
+            agree(text, expr, world, pod, chance)
+
+
+def asked(text: str, type_: Type) -> str:
+    """What is asked of a field: a label of a map, the length of a list, and of any other its value."""
+    return text + {Kind.MAP: '[?"app"]', Kind.LIST: ".size()"}.get(type_.kind, "")
 
 
 def agree(text: str, expr: ir.Expr, world: World, pod: PlainPod, chance: Random) -> None:
