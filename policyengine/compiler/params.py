@@ -22,12 +22,11 @@ from policyengine.language.diagnostics import printable
 from policyengine.language.parsing.grammar import patterns
 from policyengine.language.parsing.literal_values import MAX_WORD
 from policyengine.language.types import Kind, Type
-from policyengine.language.values import NONE, EvaluationError, Optional, in_int64, parse_timestamp
+from policyengine.language.values import NANOSECONDS, NONE, EvaluationError, Optional, in_int64, parse_timestamp
 from policyengine.quantity import QuantityError
 from policyengine.suggestion import closest
 
 _LONGEST_SHOWN = 100
-_UNITS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 
 
 class ParamError(ValueError):
@@ -163,7 +162,7 @@ def _duration(value: str) -> int:
     match = _DURATION.fullmatch(value)
     if match is None:
         raise ValueError
-    return in_int64(round(Fraction(match[1]) * _UNITS[match[2]]))
+    return in_int64(round(Fraction(match[1]) * NANOSECONDS[match[2]]))
 
 
 _NUMBERS = (int, float, str)

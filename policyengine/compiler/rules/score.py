@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.compiler.columns.column import Array, Column, Mask
+from policyengine.compiler.columns.column import Column
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
     Decisions,
@@ -54,15 +54,6 @@ class ScoreState:
     domains: DomainRows | None
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
-    """An expression's doubles, and the rows where it is empty or failed."""
-
-    values: NDArray[np.float64]
-    empty: Mask | None
-    failed: Mask | None
-
-
 class RuleScore(NodeRule):
     """A score rule of a policy."""
 
@@ -95,10 +86,10 @@ class RuleScore(NodeRule):
         """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
         frame = self._decisions.frame(state.pod, snapshot, rows, state.hoisted)
         with np.errstate(all="ignore"):
-            raw = raw_scores(self._value(frame))
-            if raw.failed is not None and self._on_error is not None:
-                raw = _replaced(raw, raw_scores(self._on_error(frame)))
-        return _marked(raw, frame.count)
+            raw = _raw_scores(self._value(frame))
+            if self._on_error is not None and (failed := raw == FAILED).any():
+                raw = np.where(failed, _raw_scores(self._on_error(frame)), raw)
+        return np.array(np.broadcast_to(raw, (frame.count,)))
 
     def _rounded(self, scores: NDArray[np.generic], extremes: tuple[float, float] | None) -> Scores:
         """Normalised, reversed, clamped to 0..100, and truncated after 1e-9 is added."""
@@ -155,37 +146,12 @@ def rule_score(rule: ir.Score, scope: Scope, decisions: Decisions) -> RuleScore:
     return (NormalizedDomainScore if asks_domains(read, scope) else NormalizedRuleScore)(rule, scope, decisions)
 
 
-def raw_scores(column: Column) -> Raw:
-    """A column of ints or doubles as doubles; what is not finite has failed."""
+def _raw_scores(column: Column) -> NDArray[np.float64]:
+    """A column of ints or doubles as raw scores."""
     values = np.asarray(column.values, dtype=np.float64)
-    failed, empty = np.logical_not(np.isfinite(values)), None
+    finite = np.isfinite(values)
+    if not finite.all():
+        values = np.where(finite, values, FAILED)
     if column.present is not None:
-        failed, empty = failed & column.present, np.logical_not(column.present)
-    if column.faults is not None:
-        failed = failed | (column.faults != 0)
-    return Raw(values, empty, np.asarray(failed) if failed.any() else None)
-
-
-def _replaced(raw: Raw, instead: Raw) -> Raw:
-    failed = raw.failed
-    assert failed is not None
-    return Raw(
-        np.where(failed, instead.values, raw.values),
-        _either(failed, instead.empty, raw.empty),
-        _either(failed, instead.failed, None),
-    )
-
-
-def _either(which: Mask, then: Mask | None, otherwise: Mask | None) -> Mask | None:
-    if then is None and otherwise is None:
-        return None
-    return np.where(which, False if then is None else then, False if otherwise is None else otherwise)
-
-
-def _marked(raw: Raw, rows: int) -> NDArray[np.float64]:
-    values: Array = raw.values
-    if raw.empty is not None:
-        values = np.where(raw.empty, EMPTY, values)
-    if raw.failed is not None:
-        values = np.where(raw.failed, FAILED, values)
-    return np.array(np.broadcast_to(values, (rows,)))
+        values = np.where(column.present, values, EMPTY)
+    return values if column.faults is None else np.where(column.faults != 0, FAILED, values)
