@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ from policyengine.language import ir
 from policyengine.language.types import Kind, Type, optional_of
 from tests.compiler.expressions import FAILED, READ, alike, columns, drawn, expected, typed
 from tests.compiler.worlds import PlainNode, PlainPod, World, drawn_pod, drawn_world
-from tests.fuzz.vocabulary import readable
+from tests.fuzz.vocabulary import CLUSTER_LISTS, reachable, readable
 
 KINDS = ("bool", "int", "double", "string", "cpu", "memory", "storage", "duration", "timestamp")
 
@@ -27,7 +28,7 @@ def test_columns_agree_with_the_naive_interpreter_for_all_rows_and_for_some(kind
 
 
 def test_every_field_says_what_the_naive_interpreter_says() -> None:
-    texts = [asked(text, type_) for type_, found in readable(READ.roots).items() for text in found]
+    texts = [asked for type_, found in readable(READ.roots).items() for text in found for asked in about(text, type_)]
     fields = {text: typed(text) for text in texts}
     for seed in range(3):
         chance = Random(seed)
@@ -37,9 +38,19 @@ def test_every_field_says_what_the_naive_interpreter_says() -> None:
             agree(text, expr, world, pod, chance)
 
 
-def asked(text: str, type_: Type) -> str:
-    """What is asked of a field: a label of a map, the length of a list, and of any other its value."""
-    return text + {Kind.MAP: '[?"app"]', Kind.LIST: ".size()"}.get(type_.kind, "")
+def about(text: str, type_: Type) -> Iterator[str]:
+    """What is asked of a field: its value; a label of a map; the length of a list, and what its first item says."""
+    if type_.kind is Kind.MAP:
+        yield f'{text}[?"app"]'
+    elif type_.kind is not Kind.LIST:
+        yield text
+    else:
+        yield f"{text}.size()"
+        thing = type_.args[0]
+        parts = reachable(thing.name) if thing.kind is Kind.OBJECT and type_ not in CLUSTER_LISTS else ()
+        for path, of in parts:
+            if of.kind not in (Kind.MAP, Kind.LIST):
+                yield f"{text}.map(v, {path.replace('@', 'v', 1)})[?0]"
 
 
 def agree(text: str, expr: ir.Expr, world: World, pod: PlainPod, chance: Random) -> None:
