@@ -8,21 +8,13 @@ import pytest
 
 from policyengine.kube.policies.compiling import compiled
 from policyengine.language.diagnostics import Severity
-from tests.fuzz.worst_texts import REPEATED, Texts, everything, in_its_place, soon
+from tests.fuzz.worst_texts import REPEATED, everything, in_its_place, soon
 
 
 @pytest.mark.parametrize("start", range(0, 30, 10))
 def test_an_expression_as_deep_as_it_may_be_in_its_place_is_told_or_taken(start: int) -> None:
-    for seed in range(start, start + 10):
-        everything(in_its_place(random.Random(seed)))
-
-
-def taken(texts: Texts) -> bool:
-    return not everything(texts)
-
-
-def test_the_texts_are_not_all_refused() -> None:
-    assert sum(taken(in_its_place(random.Random(seed))) for seed in range(10)) >= 2
+    problems = [everything(in_its_place(random.Random(seed))) for seed in range(start, start + 10)]
+    assert problems.count("") >= 2, "nearly all are refused"
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,9 @@ SCORES: dict[str, tuple[str, list[Any], list[int]]] = {
     ),
     "one that fails is the least": (QUOTIENT, COUNTS, [0, 50, 0]),
     "one that fails is what on error says": (QUOTIENT + " on error 3.0", COUNTS, [0, 50, 75]),
+    "without a value it is what on error says": (
+        'score "s" weight 1 = clamp(10 / node.podCount, 0, 100) on error 7', [node("a")], [7],
+    ),
     "what an empty optional would hold is no error": (
         'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, 1.0 / pods.map(p, 0.0).sum()) on error 5.0',
         [node("a"), node("b").label("x", "")], [0, 100],
