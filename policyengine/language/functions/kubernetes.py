@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from policyengine import quantity
-from policyengine.language.functions.answer_bounds import NO_POLICY
-from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
+from policyengine.language.functions.table import Function, Implementation, Style, of_evaluate
 from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
 
 _NANO = 10**9
@@ -151,24 +150,22 @@ def _is(convert: Implementation, *arguments: object) -> bool:
     return True
 
 
-def _library(name: str, style: Style, doc: str, overloads: Signatures) -> Function:
-    return function(name, style, doc, {}, dynamic=overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
-
-
 def _method(name: str, doc: str, text: str, compute: Implementation) -> Function:
-    return _library(name, Style.METHOD, doc, {text: compute})
+    return of_evaluate(name, Style.METHOD, doc, {text: compute})
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    _library("quantity", Style.GLOBAL, "a Kubernetes quantity", {"string -> T": to_quantity}),
-    _library(
+    of_evaluate("quantity", Style.GLOBAL, "a Kubernetes quantity", {"string -> T": to_quantity}),
+    of_evaluate(
         "isQuantity",
         Style.GLOBAL,
         "whether the text is a quantity",
         {"string -> bool": lambda text: _is(to_quantity, text)},
     ),
-    _library("semver", Style.GLOBAL, "a semantic version", {"string -> T": to_semver, "string, bool -> T": to_semver}),
-    _library(
+    of_evaluate(
+        "semver", Style.GLOBAL, "a semantic version", {"string -> T": to_semver, "string, bool -> T": to_semver}
+    ),
+    of_evaluate(
         "isSemver",
         Style.GLOBAL,
         "whether the text is a semantic version",
@@ -179,7 +176,7 @@ FUNCTIONS: tuple[Function, ...] = (
     _method("isLessThan", "whether it is before the other", "T, V -> bool", lambda a, b: _compare(a, b) < 0),
     _method("add", "the sum", "T, V -> T", lambda a, b: _added(a, b, 1)),
     _method("sub", "the difference", "T, V -> T", lambda a, b: _added(a, b, -1)),
-    _library("sign", Style.BOTH, "-1, 0 or 1", {"T -> int": _sign}),
+    of_evaluate("sign", Style.BOTH, "-1, 0 or 1", {"T -> int": _sign}),
     _method("isInteger", "whether `asInteger` has an answer", "T -> bool", _is_integer),
     _method("asInteger", "the quantity as an int", "T -> int", _as_integer),
     _method("asApproximateFloat", "the quantity as a double", "T -> double", _as_float),

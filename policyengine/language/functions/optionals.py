@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyengine.language.functions.answer_bounds import ANY_NUMBER, NO_NUMBER, NO_POLICY, Bounds, hull, of_numbers
-from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
+from policyengine.language.functions.answer_bounds import ANY_NUMBER, NO_NUMBER, Bounds, hull, of_numbers
+from policyengine.language.functions.table import Cost, Function, Signatures, Style, function, of_evaluate
 from policyengine.language.values import NONE, EvaluationError, Optional
 
 
@@ -51,16 +51,7 @@ FUNCTIONS: tuple[Function, ...] = (
         _EITHER,
     ),
     _method("hasValue", "whether there is a content", {"optional(T) -> bool": lambda held: held.present}, NO_NUMBER),
-    function(
-        "value",
-        Style.METHOD,
-        "the content; an error where there is none",
-        {},
-        dynamic={"optional(T) -> T": value_of},
-        bounds=NO_POLICY,
-        cost=Cost("text"),
-        mutants=[],
-    ),
+    of_evaluate("value", Style.METHOD, "the content; an error where there is none", {"optional(T) -> T": value_of}),
     _maker("optional.of", "an optional of the value", {"T -> optional(T)": Optional}, of_numbers(lambda a: a), "logic"),
     _maker("optional.none", "an empty optional", {"-> optional(T)": lambda: NONE}, NO_NUMBER, "text"),
     _maker(

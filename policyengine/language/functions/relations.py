@@ -10,8 +10,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from policyengine.language.functions.answer_bounds import NO_NUMBER, NO_POLICY, NOT_NEGATIVE
-from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
+from policyengine.language.functions.answer_bounds import NO_NUMBER, NOT_NEGATIVE
+from policyengine.language.functions.table import Cost, Function, Signatures, Style, function, of_evaluate
 from policyengine.language.types import Kind
 from policyengine.language.values import Optional, kind_of, to_key, type_of
 
@@ -59,16 +59,7 @@ def _ordering(name: str, doc: str, mutants: Sequence[str], compare: Callable[[An
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    function(
-        "type",
-        Style.GLOBAL,
-        "the type of a value",
-        {},
-        dynamic={"T -> type": type_of},
-        bounds=NO_POLICY,
-        cost=Cost("text"),
-        mutants=[],
-    ),
+    of_evaluate("type", Style.GLOBAL, "the type of a value", {"T -> type": type_of}),
     _comparison("_==_", "whether both are the same", ["_!=_"], {"T, T -> bool": equal}),
     _comparison("_!=_", "whether they differ", ["_==_"], {"T, T -> bool": lambda a, b: not equal(a, b)}),
     _ordering("_<_", "whether the left is less", ["_<=_", "_>=_"], operator.lt),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from policyengine.language.functions.answer_bounds import Bounds
+from policyengine.language.functions.answer_bounds import NO_POLICY, Bounds
 from policyengine.language.types import (
     BOOL,
     CPU,
@@ -121,6 +121,11 @@ def function(
         for parameters, result in signature(text)
     ]
     return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals), added)
+
+
+def of_evaluate(name: str, style: Style, doc: str, overloads: Signatures) -> Function:
+    """A row that only `policyengine.evaluate` has."""
+    return function(name, style, doc, {}, dynamic=overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
 
 
 def signature(text: str) -> Iterator[tuple[tuple[Type, ...], Type]]:
