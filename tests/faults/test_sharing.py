@@ -12,10 +12,10 @@ from policyengine.scheduler.binding import verification
 from tests.faults.actors import controllers, kubelets, meanwhile, of_controllers
 from tests.faults.defence import fault
 from tests.faults.objects import PODS, Json, binding, of_set, pod
+from tests.faults.test_bindings import BINDINGS
 from tests.faults.world import World, play
 from tests.faulty_server import effects
 
-BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
 SISTER = 'policy "sister" { scheduler "theirs" }'
 SEEDS = 40
 

@@ -165,16 +165,41 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+class Asked(AskingVictims):
+    """Whom extenders let go where: the nodes for each pod, and the victims of the last answer."""
+
+    def __init__(self) -> None:
+        super().__init__(BOTH)
+        self.nodes: dict[str, set[str]] = {}
+        self.victims: set[str] = set()
+
+    def answer_one(self, what: str, number: int) -> list[Action]:
+        """A question about nodes, or else about victims: some of them are left, or all, or the extender fails."""
+        self.victims = set()
+        if self.asked:
+            at = number % len(self.asked)
+            question = self.asked[at]
+            against = dict.fromkeys(question.nodes[: number if what == "some" else 0], ("http://x", "no"))
+            self.nodes[question.uid] = set(question.nodes) - against.keys()
+            return self.answer(at, refused=against, error="down" if what == "fail" else "")
+        if not self.about_victims:
+            return []
+        if what == "fail":
+            return self.fail()
+        left = list(self.about_victims[-1].victims)[: number if what == "some" else None]
+        self.victims = {uid for name in left for uid in self.about_victims[-1].victims[name].pods}
+        return self.leave(*left)
+
+
+@settings(max_examples=80, deadline=None)
 @given(STEPS)
-def test_whatever_happens_meanwhile_only_lesser_pods_go_where_it_was_let_and_none_is_lost(
+def test_whatever_happens_meanwhile_pods_go_where_they_were_let_only_lesser_ones_make_room_and_none_is_lost(
     steps: list[tuple[str, int]],
 ) -> None:
-    driver = AskingVictims(PREEMPTS)
+    driver = Asked()
     alive: set[str] = set()
     made = 0
     for what, number in steps:
-        let: set[str] = set()
         actions: list[Action] = []
         if what in ("low", "high"):
             made += 1
@@ -187,20 +212,19 @@ def test_whatever_happens_meanwhile_only_lesser_pods_go_where_it_was_let_and_non
         elif what == "delete":
             alive.discard(f"p{number}")
             driver.send(PodDeleted("default", f"p{number}", f"p{number}"))
-        elif what in ("answer", "some") and driver.about_victims:
-            left = list(driver.about_victims[-1].victims)[: number if what == "some" else None]
-            let = {uid for name in left for uid in driver.about_victims[-1].victims[name].pods}
-            actions = driver.leave(*left)
-        elif what == "fail" and driver.about_victims:
-            actions = driver.fail()
+        elif what in ("answer", "some", "fail"):
+            actions = driver.answer_one(what, number)
         elif what == "cycle":
             actions = driver.cycle(number + 1)
         elif what == "wait":
             actions = driver.wait(number * 3.0)
         elif what == "policy":
             driver.send(ProfileReplaced(profile(policy_hash=str(number))))
+        view = driver.state.view
         for action in deletions(actions):
-            assert action.uid in let
-            pods = driver.state.view.pods
-            assert pods[action.uid].priority < pods[action.preemptor].priority
+            assert action.uid in driver.victims
+            assert view.pods[action.uid].priority < view.pods[action.preemptor].priority
+        for uid, name in binds(actions).items():
+            assert name in driver.nodes[uid]
+            assert view.nodes.requested("cpu")[view.nodes.row_of[name]] <= 4000
     assert {uid for uid in alive if driver.state.place(uid) == "unknown"} == set()

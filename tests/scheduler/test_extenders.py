@@ -1,10 +1,6 @@
 """A pod whose extenders are asked stays in flight; their answer is held against what is true when it comes."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
     NodeDeleted,
@@ -130,50 +126,3 @@ def test_without_a_policy_the_pod_waits_for_one() -> None:
     driver.wait(60)
     driver.cycle()
     assert list(binds(driver.answer())) == ["p"]
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["pod", "node", "gone", "delete", "answer", "refuse", "fail", "cycle", "wait", "policy"]),
-        st.integers(0, 5),
-    ),
-    max_size=40,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(STEPS)
-def test_whatever_happens_meanwhile_no_node_is_overfull_and_no_pod_is_lost(steps: list[tuple[str, int]]) -> None:
-    driver = Asking(EVERYBODY)
-    let: dict[str, set[str]] = {}
-    alive: set[str] = set()
-    made = 0
-    for what, number in steps:
-        actions: list[Action] = []
-        if what == "pod":
-            made += 1
-            alive.add(f"p{made}")
-            driver.see(pod(f"p{made}", cpu="2"))
-        elif what == "node":
-            driver.see(node(f"n{number}"))
-        elif what == "gone":
-            driver.send(NodeDeleted(f"n{number}"))
-        elif what == "delete":
-            alive.discard(f"p{number}")
-            driver.send(PodDeleted("default", f"p{number}", f"p{number}"))
-        elif what in ("answer", "refuse", "fail") and driver.asked:
-            question = driver.asked[number % len(driver.asked)]
-            against = dict.fromkeys(question.nodes[: number if what == "refuse" else 0], ("http://x", "no"))
-            let[question.uid] = set(question.nodes) - against.keys()
-            actions = driver.answer(number % len(driver.asked), refused=against, error="down" if what == "fail" else "")
-        elif what == "cycle":
-            actions = driver.cycle(number + 1)
-        elif what == "wait":
-            actions = driver.wait(number * 3.0)
-        elif what == "policy":
-            driver.send(ProfileReplaced(profile(policy_hash=str(number))))
-        for uid, name in binds(actions).items():
-            assert name in let[uid]
-            row = driver.state.view.nodes.row_of[name]
-            assert driver.state.view.nodes.requested("cpu")[row] <= 4000
-    assert {uid for uid in alive if driver.state.place(uid) == "unknown"} == set()

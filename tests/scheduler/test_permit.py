@@ -79,15 +79,6 @@ def test_a_waiting_pod_keeps_its_room_and_is_asked_again_at_the_plugins_event():
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
-def test_a_pod_that_waited_too_long_is_refused():
-    driver, reserve = started(WAIT)
-    driver.cycle()
-    actions = driver.until_wakeup()
-    reason = "0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Permit."
-    assert notes(actions) == [("FailedScheduling", reason)]
-    assert (driver.places("p"), reserve.held) == (["unschedulable"], set())
-
-
 @pytest.mark.parametrize("how", ["deleted", "being deleted", "bound by somebody else"])
 def test_a_waiting_pod_that_goes_releases_what_it_held(how):
     driver, reserve = started(WAIT)

@@ -50,10 +50,11 @@ def test_refused_tells_the_user_and_backs_off(driver):
     assert waits == [2.0, 3.0, 5.0, 9.0, 11.0]
 
 
-def test_a_pod_that_is_seen_bound_is_not_bound_again(driver):
+@pytest.mark.parametrize("failure", [BindFailure.WITHDRAWN, BindFailure.CONFLICT])
+def test_a_pod_that_is_seen_bound_is_not_bound_again_and_stays_where_it_is(driver, failure):
     driver.see(pod("p", cpu="1").node("n1"))
     assert not driver.state.may_bind("p")
-    assert driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted")) == []
+    assert driver.send(BindFailed("p", failure, MESSAGE)) == []
     assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
 
 
@@ -88,12 +89,6 @@ def test_conflict_forgets_and_adopts_what_is_read(driver):
     driver.see(node("n2"), pod("p", cpu="1").node("n2"))
     assert driver.places("p") == ["bound"]
     assert driver.cycle() == []
-
-
-def test_conflict_after_the_watch_was_faster_changes_nothing(driver):
-    driver.see(pod("p", cpu="1").node("n1"))
-    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
-    assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
 
 
 def test_not_found_gives_back_the_room_and_drops_the_pod_that_a_read_does_not_find(driver):
@@ -153,17 +148,16 @@ def test_unknown_keeps_the_reservation_and_reads_the_pod(driver):
     assert binds(driver.cycle()) == {}
 
 
-def test_unknown_and_then_seen_on_its_node_is_a_success(driver):
+@pytest.mark.parametrize(
+    ("node_name", "told", "held"),
+    [("n1", [("Scheduled", "Successfully assigned default/p to n1")], 1000), ("n2", [], 0)],
+    ids=["on its node is a success", "elsewhere is adopted"],
+)
+def test_unknown_and_then_seen(driver, node_name, told, held):
     driver.send(BindUnknown("p", "timed out"))
-    actions = driver.see(pod("p", cpu="1").node("n1"))
-    assert notes(actions) == [("Scheduled", "Successfully assigned default/p to n1")]
-    assert driver.places("p") == ["bound"]
-
-
-def test_unknown_and_then_seen_elsewhere_is_adopted(driver):
-    driver.send(BindUnknown("p", "timed out"))
-    assert driver.see(node("n2"), pod("p", cpu="1").node("n2")) == []
-    assert (driver.places("p"), reserved(driver)) == (["bound"], 0)
+    driver.see(node("n2"))
+    assert notes(driver.see(pod("p", cpu="1").node(node_name))) == told
+    assert (driver.places("p"), reserved(driver)) == (["bound"], held)
 
 
 def test_unknown_and_then_read_unassigned_posts_the_same_binding_again(driver):
