@@ -1,31 +1,27 @@
 """The objects of `deploy/`: as written, and as kustomize puts them together."""
 
+import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
+
+from policyengine.commands.main import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 OVERLAYS = (
-    *(
-        "single",
-        "ha",
-        "beside-kube-scheduler",
-        "as-extender",
-        "as-extender-tls",
-        "agents",
-        "webhook",
-        "webhook-cert-manager",
-        "rewards",
-        "other-namespaces",
-    ),
+    *("single", "ha", "beside-kube-scheduler", "as-extender", "as-extender-tls", "agents"),
+    *("webhook", "webhook-cert-manager", "rewards", "other-namespaces"),
 )
+CUSTOM = ("monitoring.coreos.com", "cert-manager.io", "policyengine.io")
+"""Groups whose schemas Kubernetes does not have."""
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")
 
 
@@ -60,3 +56,29 @@ def containers(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from containers(inner)
+
+
+def check(items: Iterable[dict[str, Any]]) -> None:
+    """Each object is what Kubernetes takes, and there once."""
+    seen = set()
+    for one in items:
+        if not one["apiVersion"].startswith(CUSTOM):
+            _validate(json.dumps(one, sort_keys=True))
+        name = (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        assert name not in seen
+        seen.add(name)
+
+
+@cache
+def _validate(text: str) -> None:
+    """Most objects are in several overlays, and each takes a second of a core."""
+    kubernetes_validate.validate(json.loads(text), kubernetes_validate.latest_version(), strict=True)
+
+
+def starts(container: dict[str, Any]) -> None:
+    """The arguments of a container of ours parse; the paths in them are not looked at."""
+    command, *arguments = container["args"]
+    assert command in COMMANDS
+    found = cli.get_command(None, command)  # type: ignore[arg-type]
+    assert found is not None
+    found.make_context(command, list(arguments))

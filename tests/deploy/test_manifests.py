@@ -5,36 +5,31 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
-from policyengine.commands.main import COMMANDS, cli
 from policyengine.kube.config.configuration import read
-from tests.deploy.manifests import DEPLOY, OVERLAYS, ROOT, built, containers, documents, needs_kubectl, written
+from tests.commands.process import policyengine
+from tests.deploy.manifests import (
+    DEPLOY,
+    OVERLAYS,
+    ROOT,
+    built,
+    check,
+    containers,
+    documents,
+    needs_kubectl,
+    starts,
+    written,
+)
 from tests.simulator.api_server.keys import Keys
 
-CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
 WRITTEN = dict(written())
-
-
-def validate(item: dict[str, Any]) -> None:
-    if not item["apiVersion"].startswith(CUSTOM):
-        kubernetes_validate.validate(item, kubernetes_validate.latest_version(), strict=True)
 
 
 @pytest.mark.parametrize("where", WRITTEN)
 def test_an_object_is_what_kubernetes_takes(where: str) -> None:
-    validate(WRITTEN[where])
-
-
-def starts(container: dict[str, Any]) -> None:
-    """The arguments of a container of ours parse; the paths in them are not looked at."""
-    command, *arguments = container["args"]
-    assert command in COMMANDS
-    found = cli.get_command(None, command)  # type: ignore[arg-type]
-    assert found is not None
-    found.make_context(command, list(arguments))
+    check([WRITTEN[where]])
 
 
 OURS = [one for item in WRITTEN.values() for one in containers(item) if one["image"] == "policyengine"]
@@ -74,26 +69,16 @@ def test_the_configuration_file_is_one() -> None:
 def test_the_policies_of_the_overlays_have_tests_that_pass() -> None:
     policies = sorted(DEPLOY.rglob("*.policy"))
     assert len(policies) == 2
-    command = ["python", "-m", "policyengine.commands.main", "test", "--coverage", "--fail-under", "100"]
     for policy in policies:
-        done = subprocess.run([*command, policy], cwd=ROOT, capture_output=True, text=True, timeout=120, env=_env())
-        assert done.returncode == 0, done.stdout + done.stderr
+        ended = policyengine("test", "--coverage", "--fail-under", "100", policy)
+        assert ended.code == 0, ended
 
 
 def test_the_extenders_configuration_is_what_convert_writes() -> None:
     folder = DEPLOY / "overlays" / "as-extender"
     url = "http://policyengine-extender.kube-system.svc:8888"
-    command = ["python", "-m", "policyengine.commands.main", "convert", "--to", "kube-scheduler", "--url", url]
-    done = subprocess.run(
-        [*command, folder / "policy.policy"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-        env=_env(),
-    )
-    ours = yaml.safe_load(done.stdout)
+    ended = policyengine("convert", "--to", "kube-scheduler", "--url", url, folder / "policy.policy")
+    ours = yaml.safe_load(ended.out)
     ours["profiles"][0]["schedulerName"] = "default-scheduler"
     assert documents(folder / "kube-scheduler.yaml") == [ours]
 
@@ -125,12 +110,9 @@ def test_kube_scheduler_takes_its_configuration(overlay: str, tmp_path: Path) ->
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_an_overlay_builds_valid_objects(overlay: str) -> None:
     items = [one for one in yaml.safe_load_all(built(overlay)) if one]
-    for item in items:
-        validate(item)
+    check(items)
     images = {one["image"] for item in items for one in containers(item)}
     assert images <= {"policyengine:0.1.0", "kube-scheduler:v1.36.2"}
-    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in items]
-    assert len(set(names)) == len(names)
 
 
 @needs_kubectl
@@ -143,9 +125,3 @@ def test_a_network_policy_says_of_every_pod_who_calls_it(overlay: str) -> None:
         for one in items
         if one["kind"] == "Deployment" and one["spec"]["selector"] not in policies
     ] == []
-
-
-def _env() -> dict[str, str]:
-    import sys
-
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -80,27 +80,6 @@ def test_a_pod_is_scheduled_by_a_policy_and_described_as_kube_scheduler_would(ku
     assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
 
-def test_a_group_waits_until_enough_members_exist(kubectl: Kubectl) -> None:
-    kubectl.apply(pod("one", podGroup="crew", minAvailable="2"))
-    kubectl.until("pod/one", "condition=PodScheduled=false")
-    assert "gang pod-group: 1 of 2 members exist" in kubectl("describe", "pod", "one")
-    kubectl.apply(pod("two", podGroup="crew", minAvailable="2"))
-    kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
-    kubectl.until("pod/two", "jsonpath={.status.phase}=Running")
-
-
-def test_an_uncordoned_node_takes_the_pod_that_waits(kubectl: Kubectl) -> None:
-    kubectl("cordon", "node-1", "node-2")
-    try:
-        kubectl.apply(pod("late"))
-        kubectl.until("pod/late", "condition=PodScheduled=false")
-        assert "0/2 nodes are available: 2 node(s) were unschedulable." in kubectl("describe", "pod", "late")
-        kubectl("uncordon", "node-2")
-        kubectl.until("pod/late", "jsonpath={.spec.nodeName}=node-2")
-    finally:
-        kubectl("uncordon", "node-1", "node-2")
-
-
 def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(kubectl: Kubectl) -> None:
     kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-1")))
     accepted = status_of(kubectl, "pin", "accepted")
@@ -121,18 +100,6 @@ def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(
     assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
     kubectl.apply(pod("c", scheduler_name="pinned"))
     kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
-
-
-def test_of_two_policies_for_one_scheduler_the_older_serves(kubectl: Kubectl) -> None:
-    kubectl.apply(policy_map("aa", PIN.format(scheduler="rival", node="node-1")))
-    status_of(kubectl, "aa", "accepted")
-    kubectl.apply(policy_map("bb", PIN.format(scheduler="rival", node="node-2")))
-    rejected = status_of(kubectl, "bb", "rejected")
-    assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `policyengine-policies/aa`"
-    kubectl("delete", "-n", POLICIES, "configmap", "aa")
-    status_of(kubectl, "bb", "accepted")
-    kubectl.apply(pod("p", scheduler_name="rival"))
-    kubectl.until("pod/p", "jsonpath={.spec.nodeName}=node-2")
 
 
 def test_a_scheduler_goes_on_beside_a_node_without_allocatable_and_a_malformed_pod(kubectl: Kubectl) -> None:

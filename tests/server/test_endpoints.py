@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,13 @@ LOCAL = 'endpoints: {address: "127.0.0.1:0"}\n'
 PODS = "/api/v1/namespaces/default/pods"
 
 
+@dataclass
 class Site:
-    def __init__(
-        self,
-        url: str,
-        scheduler: Scheduler,
-        outside: MemoryTransport,
-        session: aiohttp.ClientSession,
-        api: FaultyServer,
-    ) -> None:
-        self.api = api
-        self.url = url
-        self.scheduler = scheduler
-        self.outside = outside
-        self.session = session
+    url: str
+    scheduler: Scheduler
+    outside: MemoryTransport
+    session: aiohttp.ClientSession
+    api: FaultyServer
 
     async def get(self, path: str, **headers: str) -> tuple[int, str]:
         async with self.session.get(self.url + path, headers=headers) as response:
@@ -109,20 +103,15 @@ async def pod(at: Site, name: str, cpu: str = "100m", **metadata: Any) -> None:
     )
 
 
-async def test_a_scheduler_that_has_not_listed_yet_is_alive_and_not_ready() -> None:
+async def test_a_scheduler_that_has_not_listed_yet_is_alive_and_says_why_it_is_not_ready() -> None:
     async with site(start=False) as at:
         assert await at.get("/livez") == (200, "ok")
+        waits = "[-]caches failed: the first lists are not in"
         status, text = await at.get("/readyz")
-        assert status == 503
-        assert "[-]caches failed: the first lists are not in" in text
-
-
-async def test_what_the_first_lists_wait_for_is_told() -> None:
-    async with site(start=False) as at:
+        assert status == 503 and waits in text
         at.scheduler.waits_for("the API server does not let nodes be listed yet")
         status, text = await at.get("/readyz")
-        assert status == 503
-        assert "[-]caches failed: the first lists are not in: the API server does not let nodes be listed yet" in text
+        assert status == 503 and f"{waits}: the API server does not let nodes be listed yet" in text
 
 
 async def test_bindings_that_are_refused_for_want_of_a_right_make_it_unready() -> None:
@@ -137,23 +126,13 @@ async def test_bindings_that_are_refused_for_want_of_a_right_make_it_unready() -
         await at.until("/readyz", lambda status, _: status == 200)
 
 
-async def test_a_scheduler_that_runs_is_ready_and_says_so_check_by_check() -> None:
+async def test_a_scheduler_that_runs_is_ready_check_by_check_unless_a_watch_fails_for_long() -> None:
     async with site() as at:
         await at.until("/readyz", lambda status, _: status == 200)
+        checks = ("leaderElection", "caches", "policies", "watches", "bindings")
         _, text = await at.get("/readyz?verbose")
-        assert text.splitlines() == [
-            "[+]leaderElection ok",
-            "[+]caches ok",
-            "[+]policies ok",
-            "[+]watches ok",
-            "[+]bindings ok",
-            "check passed",
-        ]
-
-
-async def test_a_watch_that_fails_for_long_makes_it_unready() -> None:
-    async with site() as at:
-        await at.until("/readyz", lambda status, _: status == 200)
+        assert text.splitlines() == [*(f"[+]{check} ok" for check in checks), "check passed"]
+        # A watch that fails for long makes it unready.
         at.scheduler.runner.reflectors[1].failing_since = SystemClock().monotonic() - 60
         status, text = await at.get("/readyz")
         assert status == 503 and "no list or watch of pods succeeds" in text
@@ -186,24 +165,14 @@ async def test_the_pages_tell_of_pods_and_nodes_and_no_secrets() -> None:
             assert "hunter2" not in text and "s3" not in text
 
 
-async def test_a_comparison_names_what_the_cache_lacks() -> None:
-    async with site(start=False) as at:
-        _, compared = await at.get("/debug/cache/compare")
-        assert json.loads(compared)["nodes"]["onlyOnServer"] == ["node-1", "node-2"]
-
-
-async def test_configz_is_the_effective_configuration_without_keys() -> None:
+async def test_configz_has_no_keys_and_a_comparison_names_what_the_cache_lacks() -> None:
     text = LOCAL + "extenders: [{urlPrefix: https://a, tlsConfig: {keyData: c2VjcmV0}}]\n"
     async with site(text, start=False) as at:
+        _, compared = await at.get("/debug/cache/compare")
+        assert json.loads(compared)["nodes"]["onlyOnServer"] == ["node-1", "node-2"]
         _, shown = await at.get("/configz")
         assert json.loads(shown)["leaderElection"]["leaseDuration"] == "15s"
         assert "c2VjcmV0" not in shown
-
-
-async def test_debug_can_be_left_out() -> None:
-    async with site('endpoints: {address: "127.0.0.1:0", debug: false}\n', start=False) as at:
-        assert (await at.get("/debug/queue"))[0] == 404
-        assert (await at.get("/metrics"))[0] == 200
 
 
 async def test_the_log_level_changes_while_it_runs(caplog: pytest.LogCaptureFixture) -> None:
@@ -323,12 +292,8 @@ async def test_pages_may_ask_for_a_client_certificate(tmp_path: Path) -> None:
 
 async def test_without_authentication_debug_pages_are_asked_by_a_loopback_name_alone() -> None:
     async with site(start=False) as at:
-        for name, status in (
-            ("localhost:10259", 200),
-            ("[::1]:10259", 200),
-            ("127.0.0.1", 200),
-            ("evil.example:10259", 403),
-        ):
+        ours = ("localhost:10259", "[::1]:10259", "127.0.0.1")
+        for name, status in (*((one, 200) for one in ours), ("evil.example:10259", 403)):
             assert (await at.get("/debug/queue", Host=name))[0] == status
             assert (await at.get("/debug/flags/v", Host=name))[0] == status
             assert (await at.get("/metrics", Host=name))[0] == 200
@@ -359,10 +324,10 @@ async def test_pages_to_look_at_are_behind_the_same_door_and_can_be_left_out() -
             assert (await at.get(path, Authorization="Bearer poor"))[0] == 403
         status, shown = await at.get("/ui/", Authorization="Bearer good")
         assert status == 200 and "good" not in shown
-    for off in ("page: false", "debug: false"):
+    for off, debug in (("page: false", 200), ("debug: false", 404)):
         async with site(f'endpoints: {{address: "127.0.0.1:0", {off}}}\n', start=False) as at:
-            assert (await at.get("/ui/"))[0] == 404
-            assert (await at.get("/"))[0] == 404
+            asked = ("/ui/", "/", "/debug/queue", "/metrics")
+            assert [(await at.get(path))[0] for path in asked] == [404, 404, debug, 200]
 
 
 async def test_pages_follow_the_scheduler_that_runs() -> None:

@@ -32,6 +32,8 @@ from policyengine.server.managed_certificate import (
     issue,
     managed,
 )
+from policyengine.simulator.api_server.http_requests import json_response
+from policyengine.simulator.api_server.memory import MemoryResponse
 from policyengine.simulator.real_server import real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.deploy.manifests import DEPLOY, documents
@@ -54,19 +56,8 @@ class Clock(SystemClock):
         await asyncio.sleep(0.005)
 
 
-class Answer:
-    """A whole answer."""
-
-    def __init__(self, status: int, body: object) -> None:
-        self.status = status
-        self.headers: dict[str, str] = {}
-        self._body = json.dumps(body).encode()
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def close(self) -> None:
-        pass
+def answer(status: int, body: object) -> MemoryResponse:
+    return MemoryResponse(json_response(status, body))
 
 
 class Server:
@@ -78,27 +69,27 @@ class Server:
         self.calls: list[str] = []
         self.fails = 0
 
-    async def request(self, method: str, path: str, body: bytes | None = None, **_: object) -> Answer:
+    async def request(self, method: str, path: str, body: bytes | None = None, **_: object) -> MemoryResponse:
         await asyncio.sleep(0)  # two replicas take turns
         if method != "GET":
             self.calls.append(f"{method} {path.rpartition('/')[2]}")
         if self.fails:
             self.fails -= 1
-            return Answer(500, {"message": "not now"})
+            return answer(500, {"message": "not now"})
         given = json.loads(body or b"{}")
         if path.startswith(CONFIGURATIONS):
             for patch in given.get("webhooks", ()):
                 (hook,) = (one for one in self.hooks if one["name"] == patch["name"])
                 hook["clientConfig"] |= patch["clientConfig"]  # type: ignore[operator]
-            return Answer(200, {"webhooks": self.hooks})
+            return answer(200, {"webhooks": self.hooks})
         known = "" if self.secret is None else self.secret["metadata"]["resourceVersion"]
         if method == "GET":
-            return Answer(404, {}) if self.secret is None else Answer(200, self.secret)
+            return answer(404, {}) if self.secret is None else answer(200, self.secret)
         if given["metadata"].get("resourceVersion", "") != known:
-            return Answer(409, {"message": "the object has been modified"})
+            return answer(409, {"message": "the object has been modified"})
         version = str(int(known or "0") + 1)
         self.secret = {**given, "metadata": {**given["metadata"], "resourceVersion": version}}
-        return Answer(201, self.secret)
+        return answer(201, self.secret)
 
     async def close(self) -> None:
         pass

@@ -57,66 +57,67 @@ def asked(item: Any, operation: str = "CREATE") -> dict[str, Any]:
     return dict(answer["response"])
 
 
-def test_a_good_policy_passes() -> None:
-    assert asked(config_map({"p.policy": GOOD, "notes.txt": "anything"})) == {"uid": "u-1", "allowed": True}
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"p.policy": BROKEN}, "line 2, column 29"),
-        ({"p.policy": FAILING}, "line 5, column"),
-        ({"notes.txt": ""}, "has no key that ends in `.policy`"),
-        ({"p.policy": GOOD, "params.yaml": "nothing: 3"}, "`params.yaml`"),
-        (
-            {"p.policy": '\npolicy "p" { scheduler "default-scheduler" }'},
-            "line 2, column 1: `c` may not serve",
-        ),
-    ],
-)
-def test_a_broken_one_is_refused_with_its_place(data: dict[str, str], message: str) -> None:
-    response = asked(config_map(data), "UPDATE")
-    assert not response["allowed"] and response["status"]["code"] == 422
-    assert message in response["status"]["message"]
-
-
-def test_a_file_that_is_not_utf8_is_refused_whatever_stands_beside_it() -> None:
-    response = asked({**config_map({"p.policy": GOOD}), "binaryData": {"q.policy": "cG9saWN56Q=="}})
-    assert not response["allowed"]
-    assert "`q.policy` stands under `binaryData`" in response["status"]["message"]
-    assert asked({**config_map({"p.policy": GOOD}), "binaryData": {"logo.png": "iVBORw=="}})["allowed"]
-
-
-def test_what_carries_no_policy_or_goes_away_passes() -> None:
-    assert asked(config_map({"p.policy": BROKEN}, label="false"))["allowed"]
-    assert asked({"kind": "Secret"})["allowed"]
-    assert asked(None, "DELETE")["allowed"]
-    assert asked(config_map({"p.policy": BROKEN}), "DELETE")["allowed"]
-
-
 def scheduling_policy(text: str, **fields: Any) -> dict[str, Any]:
     meta = {"name": "c", "namespace": "kube-system"}
     kind = {"apiVersion": "policyengine.io/v1alpha1", "kind": "SchedulingPolicy"}
     return {**kind, "metadata": meta, "spec": {"policies": {"p.policy": text}, **fields}}
 
 
-@pytest.mark.parametrize(
-    ("item", "message"),
-    [
-        (scheduling_policy(GOOD), ""),
-        (scheduling_policy(BROKEN), "line 2, column 29"),
-        (scheduling_policy(FAILING), "line 5, column"),
-        (scheduling_policy(GOOD, params={"nothing": 3}), "`spec.params`: `nothing` is no parameter"),
-        (scheduling_policy(GOOD, mode="Canary"), "a canary needs `spec.canary.namespaceSelector` or"),
-        (scheduling_policy(GOOD, mode="Shadow", budget={"least": "no"}), "`spec.budget`, `least`: `no` is no number"),
-        (scheduling_policy(GOOD, policies={}), "`spec.policies` has no policy"),
-        (scheduling_policy(GOOD, policies={"a.policy": 3}), "spec.policies"),
-    ],
-)
-def test_a_scheduling_policy_is_reviewed_as_a_config_map_is(item: dict[str, Any], message: str) -> None:
-    response = asked(item)
+BINARY = {"binaryData": {"q.policy": "cG9saWN56Q=="}}
+SHADOW = {"policyengine.io/mode": "shadow"}
+REVIEWED: dict[str, tuple[Any, str]] = {
+    "a good policy": (config_map({"p.policy": GOOD, "notes.txt": "anything"}), ""),
+    "a mistake": (config_map({"p.policy": BROKEN}), "line 2, column 29"),
+    "a test that fails": (config_map({"p.policy": FAILING}), "line 5, column"),
+    "no policy": (config_map({"notes.txt": ""}), "has no key that ends in `.policy`"),
+    "unknown params": (config_map({"p.policy": GOOD, "params.yaml": "nothing: 3"}), "`params.yaml`"),
+    "a name it may not serve": (
+        config_map({"p.policy": '\npolicy "p" { scheduler "default-scheduler" }'}),
+        "line 2, column 1: `c` may not serve",
+    ),
+    "no UTF-8": (config_map({"p.policy": GOOD}) | BINARY, "`q.policy` stands under `binaryData`"),
+    "a picture": (config_map({"p.policy": GOOD}) | {"binaryData": {"logo.png": "iVBORw=="}}, ""),
+    "no label": (config_map({"p.policy": BROKEN}, label="false"), ""),
+    "another kind": ({"kind": "Secret"}, ""),
+    "a shadow": (config_map({"p.policy": GOOD}, **SHADOW), ""),
+    "no share": (
+        config_map({"p.policy": GOOD}, **SHADOW, **{"policyengine.io/shadow-sample": "all"}),
+        "`all` is no percentage",
+    ),
+    "a canary of nobody": (
+        config_map({"p.policy": GOOD}, **{"policyengine.io/mode": "canary"}),
+        "which pods are its own?",
+    ),
+    "SchedulingPolicy": (scheduling_policy(GOOD), ""),
+    "SchedulingPolicy: a mistake": (scheduling_policy(BROKEN), "line 2, column 29"),
+    "SchedulingPolicy: a test that fails": (scheduling_policy(FAILING), "line 5, column"),
+    "SchedulingPolicy: unknown params": (
+        scheduling_policy(GOOD, params={"nothing": 3}),
+        "`spec.params`: `nothing` is no parameter",
+    ),
+    "SchedulingPolicy: a canary of nobody": (
+        scheduling_policy(GOOD, mode="Canary"),
+        "a canary needs `spec.canary.namespaceSelector` or",
+    ),
+    "SchedulingPolicy: no number": (
+        scheduling_policy(GOOD, mode="Shadow", budget={"least": "no"}),
+        "`spec.budget`, `least`: `no` is no number",
+    ),
+    "SchedulingPolicy: no policy": (scheduling_policy(GOOD, policies={}), "`spec.policies` has no policy"),
+    "SchedulingPolicy: no text": (scheduling_policy(GOOD, policies={"a.policy": 3}), "spec.policies"),
+}
+
+
+@pytest.mark.parametrize(("item", "message"), REVIEWED.values(), ids=REVIEWED)
+def test_what_is_broken_is_refused_with_its_place_and_all_else_passes(item: Any, message: str) -> None:
+    response = asked(item, "UPDATE")
     assert response["allowed"] is not bool(message)
     assert message in response.get("status", {}).get("message", "")
+    assert response.get("status", {}).get("code") == (422 if message else None)
+
+
+def test_what_goes_away_passes() -> None:
+    assert asked(None, "DELETE")["allowed"] and asked(config_map({"p.policy": BROKEN}), "DELETE")["allowed"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"request": 3}', b'{"request": {"uid": "u"}}', b"\xff"])
@@ -165,20 +166,6 @@ def test_no_object_brings_it_down(item: Any) -> None:
         except NoReview:  # refused as it stands: half a surrogate pair is no text
             with pytest.raises(UnicodeEncodeError):
                 json.dumps(one, ensure_ascii=False).encode()
-
-
-@pytest.mark.parametrize(
-    ("annotations", "message"),
-    [
-        ({"policyengine.io/mode": "shadow"}, ""),
-        ({"policyengine.io/mode": "shadow", "policyengine.io/shadow-sample": "all"}, "`all` is no percentage"),
-        ({"policyengine.io/mode": "canary"}, "which pods are its own?"),
-    ],
-)
-def test_annotations_that_make_no_sense_are_refused_too(annotations: dict[str, str], message: str) -> None:
-    response = asked(config_map({"p.policy": GOOD}, **annotations))
-    assert response["allowed"] is not bool(message)
-    assert message in response.get("status", {}).get("message", "")
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,6 @@
 """metrics.k8s.io as metrics-server answers, at a server that stands in for it: the bodies have the shape of its API
 (k8s.io/metrics, v1beta1), with its units. A real metrics-server never ran here."""
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,8 @@ from policyengine.kube.http.client import Client, Response
 from policyengine.server.annotator.measurement import MeasuredNode, QueryRefused, SourceUnreachable
 from policyengine.server.annotator.measuring import MetricsServer
 from policyengine.simulator.api_server.handler import ApiServer
-from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.http_requests import json_response
+from policyengine.simulator.api_server.memory import MemoryResponse, MemoryTransport
 from tests.server.annotator.world import node
 
 START = 1_800_000_000.0
@@ -36,21 +36,6 @@ def page(*items: dict[str, Any], after: str = "") -> dict[str, Any]:
     }
 
 
-class Answered:
-    """One answer."""
-
-    def __init__(self, status: int, body: Any) -> None:
-        self.status = status
-        self.headers = {"Content-Type": "application/json"}
-        self._body = json.dumps(body).encode()
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def close(self) -> None:
-        pass
-
-
 class Aggregated(MemoryTransport):
     """An API server behind which another serves metrics.k8s.io."""
 
@@ -63,7 +48,7 @@ class Aggregated(MemoryTransport):
         if path != PATH:
             return await super().request(method, path, **more)
         self.asked.append(dict(more.get("query") or {}))
-        return Answered(*self.answers.pop(0))  # type: ignore[return-value]  (nobody reads it line by line)
+        return MemoryResponse(json_response(*self.answers.pop(0)))
 
 
 async def free(*answers: tuple[int, Any]) -> tuple[dict[str, float], dict[str, float]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -91,14 +92,10 @@ async def test_a_cpu_profile_tells_what_the_extender_does() -> None:
             assert response.status == 200
 
 
-async def test_what_is_no_verb_is_not_found() -> None:
-    async with served(POLICY) as session, session.post('/calm/"evict', json=REQUEST) as response:
-        assert response.status == 404
-        assert "no verb" in (await response.json())["Error"]
-
-
-async def test_health_version_and_metrics_are_there() -> None:
+async def test_health_version_and_metrics_are_there_and_what_is_no_verb_is_not_found() -> None:
     async with served(POLICY) as session:
+        async with session.post('/calm/"evict', json=REQUEST) as response:
+            assert (response.status, "no verb" in (await response.json())["Error"]) == (404, True)
         async with session.get("/healthz") as response:
             assert (response.status, await response.text()) == (200, "ok")
         async with session.get("/readyz") as response:
@@ -196,25 +193,26 @@ async def test_others_have_their_turn_between_the_nodes_of_a_large_request() -> 
     assert turns >= 1000 * STEP // PAUSE
 
 
-async def test_a_rule_that_needs_the_watch_does_not_start_without() -> None:
-    with pytest.raises(CannotServe, match=r"`spare`, `pack` read what stands on the nodes.*--kubeconfig"):
-        async with served(ROOM):
-            pass
+OF_TEAMS = 'policy "p" { filter "own" { require pod.namespaceLabels[?"zone"].hasValue() } }'
 
 
-async def test_a_rule_that_reads_namespaces_does_not_start_without_a_watch() -> None:
-    policy = 'policy "p" { filter "own" { require pod.namespaceLabels[?"zone"].hasValue() } }'
-    with pytest.raises(CannotServe, match=r"`p` reads labels or annotations of the pods' namespaces.*--kubeconfig"):
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (ROOM, r"`spare`, `pack` read what stands on the nodes.*--kubeconfig"),
+        (OF_TEAMS, r"`p` reads labels or annotations of the pods' namespaces.*--kubeconfig"),
+    ],
+)
+async def test_a_rule_that_needs_the_watch_does_not_start_without(policy: str, why: str) -> None:
+    with pytest.raises(CannotServe, match=why):
         async with served(policy):
             pass
 
 
 async def test_a_port_in_use_is_told_in_one_sentence() -> None:
-    async def nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    taken = await asyncio.start_server(nothing, "127.0.0.1", 0)
-    port = taken.sockets[0].getsockname()[1]
-    with pytest.raises(CannotListen, match=rf"cannot listen on `127.0.0.1:{port}`: .*in use; choose another"):
-        await serve([compile_policy(POLICY)], "127.0.0.1", port, SystemClock(), asyncio.Event())
-    taken.close()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=rf"cannot listen on `127.0.0.1:{port}`: .*in use; choose another"):
+            await serve([compile_policy(POLICY)], "127.0.0.1", port, SystemClock(), asyncio.Event())

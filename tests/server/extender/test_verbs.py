@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -91,49 +92,44 @@ async def test_of_many_nodes_a_line_tells_the_best_hundred(caplog: pytest.LogCap
     assert line.endswith(", and 50 more")
 
 
-def test_a_pod_that_is_asked_about_knows_its_namespace() -> None:
-    async def work() -> None:
+def asked_of_watched(policy: str, prepare: Callable[[Client], Awaitable[Any]]) -> Any:
+    """What the policy's filter answers about node `a` of a server that was prepared, and is watched."""
+
+    async def work() -> Any:
         clock = VirtualClock()
         transport = MemoryTransport(ApiServer(clock), user=ADMIN)
         client = Client(transport)
         await create(transport, "/api/v1/nodes", make_node("a").json())
-        await transport.request(
-            "PATCH",
-            "/api/v1/namespaces/default",
-            body=b'{"metadata": {"labels": {"team": "x"}}}',
-            headers={"Content-Type": "application/merge-patch+json"},
-        )
-        team = 'let team = pod.namespaceLabels[?"team"].orValue("")'
-        own = 'filter "own" { require team == node.name else "is not {team}" }'
-        rules = PolicyRules(compile_policy(f'policy "p" {{ base none {team} {own} }}'))
+        await prepare(client)
+        rules = PolicyRules(compile_policy(policy))
         cluster = WatchedCluster(client, clock, Random(0), [rules.profile])
         following = asyncio.create_task(cluster.run())
         await cluster.synced.wait()
         answer = await ask(Verbs(rules, cluster, clock, None), "filter", asking("a"))
         following.cancel()
-        assert answer["FailedAndUnresolvableNodes"] == {"a": "own: is not x"}
+        return answer
 
-    run(work())
+    return run(work())
+
+
+def test_a_pod_that_is_asked_about_knows_its_namespace() -> None:
+    async def prepare(client: Client) -> None:
+        await client.call("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"team": "x"}}})
+
+    team = 'let team = pod.namespaceLabels[?"team"].orValue("")'
+    own = 'filter "own" { require team == node.name else "is not {team}" }'
+    answer = asked_of_watched(f'policy "p" {{ base none {team} {own} }}', prepare)
+    assert answer["FailedAndUnresolvableNodes"] == {"a": "own: is not x"}
 
 
 def test_the_first_list_holds_the_pods_that_ended_within_the_last_hour() -> None:
-    async def work() -> None:
-        clock = VirtualClock()
-        transport = MemoryTransport(ApiServer(clock), user=ADMIN)
-        client = Client(transport)
-        await create(transport, "/api/v1/nodes", make_node("a").json())
-        await create(transport, "/api/v1/namespaces/default/pods", pod("done", on="a"))
+    async def prepare(client: Client) -> None:
+        await client.call("POST", "/api/v1/namespaces/default/pods", pod("done", on="a"))
         await client.patch_pod_status("default", "done", {"phase": "Failed"})
-        text = 'policy "p" { base none filter "calm" { require node.finished.size() == 0 else "a pod ended here" } }'
-        rules = PolicyRules(compile_policy(text))
-        cluster = WatchedCluster(client, clock, Random(0), [rules.profile])
-        following = asyncio.create_task(cluster.run())
-        await cluster.synced.wait()
-        answer = await ask(Verbs(rules, cluster, clock, None), "filter", asking("a"))
-        following.cancel()
-        assert answer["FailedNodes"] == {"a": "calm: a pod ended here"}
 
-    run(work())
+    calm = 'filter "calm" { require node.finished.size() == 0 else "a pod ended here" }'
+    answer = asked_of_watched(f'policy "p" {{ base none {calm} }}', prepare)
+    assert answer["FailedNodes"] == {"a": "calm: a pod ended here"}
 
 
 async def test_a_node_nobody_knows_is_refused_by_name_and_scores_nothing() -> None:

@@ -13,6 +13,7 @@ from tests.server.language_server.readings import TRAINING, completed, member, t
 TYPED = ("", ".", ".?", '"', "{", "(", "node.", 'test "t" { given ', "[?", "\U0001f600", "'''")
 
 
+USER = 'import "safe"\nlibrary "safe" {\n  let x = 1\n  function f(a: int): int = a\n}\n'
 ZONE, ARCH = "topology.kubernetes.io/zone", "kubernetes.io/arch"
 OFFERED = {
     "fields, where a bracket of many is still open": (
@@ -40,8 +41,40 @@ OFFERED = {
     "labels of domains": (member('let a = node.domain("¦").pods'), {ZONE}),
     "labels of node selectors": (member('let a = pod.nodeSelector[?"¦"]'), {ZONE}),
     "labels of a given node": (member('test "t" { given node "a" { labels: {"¦": "x"} } }'), {ARCH}),
+    "clauses of the grammar": (training("order by", "¦ order by"), {"backoff"}),
+    "the values of a plugin's argument": (member('use NodeResourcesFit { strategy: "¦" }'), {"MostAllocated"}),
+    "rules and plugins that refuse, in a test": (
+        training('by "memory-headroom"', 'by "¦"'),
+        {"memory-headroom", "NodeResourcesFit"},
+    ),
+    "the fields of a toleration": (
+        member('test "t" { given pod "p" { tolerations: [{ ¦ }] } }'),
+        {"operator", "effect"},
+    ),
+    "libraries, where an expression begins": (USER + member("let a = ¦1"), {"safe"}),
+    "libraries, to be imported": ('import "¦"\nlibrary "safe" {}\n', {"safe"}),
     "keys used in the file": (training('pod.labels[?"minAvailable"]', 'pod.labels[?"¦"]'), {"podGroup"}),
 }
+
+
+EXACTLY = {
+    "members of a library": ('library "l" {\n  ¦\n}\n', {"param", "let", "function"}),
+    "clauses of a score": (training('score "cpu-pack" weight 3', 'score "cpu-pack" weight 3 ¦'), {"when", "normalize"}),
+    "arguments of a plugin": (
+        member("use NodeResourcesFit { ¦ }"),
+        set(plugin_facts()["NodeResourcesFit"].arguments["properties"]),
+    ),
+    "pods of a test": (training('expect "q" before "p"', 'expect "¦" before "p"'), {"p", "q"}),
+    "nodes of a test": (training('expect "p" on "a"', 'expect "p" on "¦"'), {"a"}),
+    "rules that score": (training('score("cpu-pack",', 'score("¦",'), {"cpu-pack"}),
+    "what a library has": (USER + member("let a = safe.¦"), {"x", "f"}),
+    "nothing, in a comment": (member("// node.¦"), set()),
+}
+
+
+@pytest.mark.parametrize(("text", "labels"), EXACTLY.values(), ids=EXACTLY)
+def test_nothing_else_is_offered(text: str, labels: set[str]):
+    assert set(completed(text)) == labels
 
 
 @pytest.mark.parametrize(("text", "labels"), OFFERED.values(), ids=OFFERED)
@@ -84,19 +117,10 @@ def test_members_are_offered_where_one_may_begin():
     assert "require" in found["filter"].text_edit.new_text
 
 
-def test_a_library_takes_fewer_members_than_a_policy():
-    assert set(completed('library "l" {\n  ¦\n}\n')) == {"param", "let", "function"}
-
-
 @pytest.mark.parametrize("rule", FIELDS_OF)
 def test_the_fields_of_a_member_are_offered(rule: str):
     head = rule if rule == "bind" else f'{rule} "x" when true'
     assert set(FIELDS_OF[rule]) <= set(completed(member(f"{head} {{\n    ¦\n  }}")))
-
-
-def test_clauses_are_offered_by_the_grammar():
-    assert set(completed(training('score "cpu-pack" weight 3', 'score "cpu-pack" weight 3 ¦'))) == {"when", "normalize"}
-    assert "backoff" in completed(training("order by", "¦ order by"))
 
 
 @pytest.mark.parametrize("keyword", ["use", "disable"])
@@ -104,36 +128,10 @@ def test_plugins_are_offered_behind_use_and_disable(keyword: str):
     assert set(completed(member(f"{keyword} ¦"))) >= set(plugin_facts())
 
 
-def test_a_plugins_arguments_come_from_its_schema():
-    assert set(completed(member("use NodeResourcesFit { ¦ }"))) == set(
-        plugin_facts()["NodeResourcesFit"].arguments["properties"]
-    )
-    assert "MostAllocated" in completed(member('use NodeResourcesFit { strategy: "¦" }'))
-
-
-def test_names_of_a_test_are_offered_in_its_expectations():
-    assert set(completed(training('expect "q" before "p"', 'expect "¦" before "p"'))) == {"p", "q"}
-    assert set(completed(training('expect "p" on "a"', 'expect "p" on "¦"'))) == {"a"}
-    assert {"memory-headroom", "NodeResourcesFit"} <= set(completed(training('by "memory-headroom"', 'by "¦"')))
-    assert set(completed(training('score("cpu-pack",', 'score("¦",'))) == {"cpu-pack"}
-
-
 def test_fields_of_a_given_pod_are_offered():
     found = completed(member('test "t" { given pod "p" { ¦ } }'))
     assert {"labels", "requests", "tolerations", "priority"} <= set(found)
     assert "qos" not in found
-    assert {"operator", "effect"} <= set(completed(member('test "t" { given pod "p" { tolerations: [{ ¦ }] } }')))
-
-
-def test_what_a_library_has_is_offered_behind_its_name():
-    text = 'import "safe"\nlibrary "safe" {\n  let x = 1\n  function f(a: int): int = a\n}\n'
-    assert set(completed(text + member("let a = safe.¦"))) == {"x", "f"}
-    assert "safe" in completed(text + member("let a = ¦1"))
-    assert "safe" in completed('import "¦"\nlibrary "safe" {}\n')
-
-
-def test_nothing_is_offered_in_a_comment():
-    assert completed(member("// node.¦")) == {}
 
 
 @settings(max_examples=60, deadline=None)

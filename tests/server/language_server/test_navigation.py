@@ -33,11 +33,6 @@ def renamed(text: str, name: str) -> str:
     return after(reading, edit)[Path(reading.source.file).name]
 
 
-def places(text: str) -> int:
-    _, reading, offset = opened(text)
-    return len(references(reading, offset, declaration=True))
-
-
 @pytest.mark.parametrize(
     ("before", "cursor", "name"),
     [
@@ -55,21 +50,24 @@ def test_a_name_leads_to_where_it_is_given(before: str, cursor: str, name: str):
     assert defined(training(before, cursor)) == name
 
 
-def test_a_variable_hides_nothing_outside_of_its_macro():
-    text = member("let a = node.pods.exists(q, q¦.restarts > 1) && pod.priority > 0")
-    assert places(text) == 2
-
-
-def test_names_of_one_test_are_not_those_of_another():
-    text = (
+PLACES = {
+    "a variable hides nothing outside of its macro": (
+        member("let a = node.pods.exists(q, q¦.restarts > 1) && pod.priority > 0"),
+        2,
+    ),
+    "names of one test are not those of another": (
         'policy "p" {\n  test "x" { given node "a" given pod "p" expect "p" on "¦a" }\n'
-        '  test "y" { given node "a" given pod "p" expect "p" on "a" }\n}\n'
-    )
-    assert places(text) == 2
+        '  test "y" { given node "a" given pod "p" expect "p" on "a" }\n}\n',
+        2,
+    ),
+    "other members may be broken": ('policy "p" {\n  let a = 1\n  let b = (\n  let c = ¦a + a\n}\n', 3),
+}
 
 
-def test_a_name_is_found_where_other_members_are_broken():
-    assert places('policy "p" {\n  let a = 1\n  let b = (\n  let c = ¦a + a\n}\n') == 3
+@pytest.mark.parametrize(("text", "count"), PLACES.values(), ids=PLACES)
+def test_a_name_is_found_wherever_it_means_the_same(text: str, count: int):
+    _, reading, offset = opened(text)
+    assert len(references(reading, offset, declaration=True)) == count
 
 
 def test_references_leave_the_definition_out_if_asked():
@@ -100,16 +98,19 @@ def test_the_range_to_rename_leaves_the_quotes_out():
     assert range_.end.character - range_.start.character == len("memory-headroom") == len(name)
 
 
-@pytest.mark.parametrize("name", ["gpus", "pod", "in", "1a", "", "a b", "a.b"])
-def test_a_name_that_is_taken_or_none_is_refused(name: str):
-    _, reading, offset = opened(training(">= headroom", ">= head¦room"))
-    with pytest.raises(CannotRename):
-        rename(reading, offset, name)
+HEADROOM = training(">= headroom", ">= head¦room")
+RULE = training('filter "memory-headroom"', 'filter "memory¦-headroom"')
 
 
-@pytest.mark.parametrize("name", ["", "  ", 'a"b', "a\nb", "NodeResourcesFit"])
-def test_a_name_between_quotes_that_is_taken_or_cannot_be_written_is_refused(name: str):
-    _, reading, offset = opened(training('filter "memory-headroom"', 'filter "memory¦-headroom"'))
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        *((HEADROOM, name) for name in ("gpus", "pod", "in", "1a", "", "a b", "a.b")),
+        *((RULE, name) for name in ("", "  ", 'a"b', "a\nb", "NodeResourcesFit")),
+    ],
+)
+def test_a_name_that_is_taken_or_cannot_be_written_is_refused(text: str, name: str):
+    _, reading, offset = opened(text)
     with pytest.raises(CannotRename):
         rename(reading, offset, name)
 
@@ -172,30 +173,31 @@ def test_what_a_library_has_is_defined_in_its_file(folder: Path):
     assert (found.range.start.line, found.range.start.character) == (1, 6)
 
 
-def test_a_let_of_a_library_is_renamed_in_every_file(folder: Path):
-    _, reading, offset = opened(LIBRARY.replace("let spare", "let spa¦re"), folder / "safe.policy")
-    edit = rename(reading, offset, "room")
+RENAMED = {
+    "a let of a library": (
+        *("safe.policy", LIBRARY.replace("let spare", "let spa¦re"), "room"),
+        {"safe.policy": LIBRARY.replace("spare", "room"), "user.policy": USER.replace("spare", "room")},
+    ),
+    "a library, which keeps the name it is used under": (
+        *("safe.policy", LIBRARY.replace('"safe"', '"sa¦fe"'), "sure"),
+        {
+            "safe.policy": LIBRARY.replace('"safe"', '"sure"'),
+            "user.policy": USER.replace('import "safe"', 'import "sure" as safe'),
+        },
+    ),
+    "an import, by as": (
+        *("user.policy", USER.replace("safe.half", "sa¦fe.half"), "s"),
+        {"user.policy": USER.replace('import "safe"', 'import "safe" as s').replace("safe.", "s.")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("file", "text", "name", "changed"), RENAMED.values(), ids=RENAMED)
+def test_a_name_is_renamed_in_every_file(folder: Path, file: str, text: str, name: str, changed: dict[str, str]):
+    _, reading, offset = opened(text, folder / file)
+    edit = rename(reading, offset, name)
     assert edit is not None
-    assert after(reading, edit) == {
-        "safe.policy": LIBRARY.replace("spare", "room"),
-        "user.policy": USER.replace("spare", "room"),
-    }
-
-
-def test_a_library_that_is_renamed_keeps_the_name_it_is_used_under(folder: Path):
-    _, reading, offset = opened(LIBRARY.replace('"safe"', '"sa¦fe"'), folder / "safe.policy")
-    edit = rename(reading, offset, "sure")
-    assert edit is not None
-    assert after(reading, edit)["user.policy"] == USER.replace('import "safe"', 'import "sure" as safe')
-
-
-def test_an_import_gets_another_name_by_as(folder: Path):
-    _, reading, offset = opened(USER.replace("safe.half", "sa¦fe.half"), folder / "user.policy")
-    edit = rename(reading, offset, "s")
-    assert edit is not None
-    assert after(reading, edit) == {
-        "user.policy": USER.replace('import "safe"', 'import "safe" as s').replace("safe.", "s.")
-    }
+    assert after(reading, edit) == changed
 
 
 def test_what_is_open_counts_and_not_the_file(folder: Path):

@@ -1,6 +1,8 @@
-"""A recording as pages: any moment is what `replay --at` has, and what cannot be shown is said in words."""
+"""A recording as pages: any moment is what `replay --at` has, its pictures say what its pods did, and what cannot be
+shown is said in words."""
 
 import asyncio
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,7 +13,7 @@ from policyengine.plugins.registry import IN_TREE, default_profile
 from policyengine.recording.directory import files
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import UnusableRecording
-from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
+from policyengine.server.pages.recorded import STRETCHES, RecordedSource, ReplannedSource, charts
 from tests.recording.recordings import Recorded
 from tests.server.pages.scenes import pages
 
@@ -109,3 +111,30 @@ async def test_many_who_look_at_different_moments_at_once_see_each_their_own(rec
     moments = [first + (last - first) * (number * 7 % 10) / 10 for number in range(10)]
     together = await asyncio.gather(*(seen(source, at) for at in moments))
     assert together == [await seen(alone, at) for at in moments]
+
+
+def test_pods_wait_from_when_they_come_until_they_are_bound_or_gone() -> None:
+    start, end = 1000.0, 1000.0 + STRETCHES
+    pods = [(1000.0, 1010.5, None), (1005.0, 1010.2, 1020.0), (1030.0, None, 1040.0), (1100.0, None, None)]
+    first, second = charts(pods, start, end)
+    waiting, bound = (line["values"] for line in first["lines"])
+    changes = {0: 1, 4: 1, 5: 2, 10: 2, 11: 0, 29: 0, 30: 1, 39: 1, 40: 0, 100: 1, STRETCHES: 1}
+    assert {at: waiting[at] for at in changes} == changes
+    assert (sum(bound), bound[11]) == (2, 2)
+    assert second["lines"][0]["values"][11] == 10.5 and max(second["lines"][0]["values"]) == 10.5
+    assert len(first["at"]) == len(waiting) == len(bound) == STRETCHES + 1
+
+
+@pytest.mark.parametrize("pods", [[], [(1.0, None, None)], [(1.0, 1.0, 1.0)]])
+def test_a_recording_of_a_moment_or_of_nobody_has_pictures_too(pods: list[tuple[float, float | None, None]]) -> None:
+    assert all(len(line["values"]) == len(one["at"]) for one in charts(pods, 1.0, 1.0) for line in one["lines"])
+
+
+async def test_every_side_of_a_recording_draws_its_own_and_marks_the_moment(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    async with pages(source, other=ReplannedSource(recording, IN_TREE, [default_profile()])) as site:
+        for side in ("", "other"):
+            text = await site.get("", at=str(source.span[1]), side=side)
+            drawn = json.loads(re.findall(r'id="chart_data">(.*?)</script>', text)[0])
+            assert [one["mark"] for one in drawn] == [source.span[1]] * 2
+            assert max(drawn[0]["lines"][0]["values"]) > 0

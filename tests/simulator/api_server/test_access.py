@@ -77,13 +77,3 @@ async def test_an_allocation_comes_and_goes_and_never_changes() -> None:
     await bench.ask("DELETE", f"{claims}/c", token="admin")
     assert "new entries may not be added" in await change({"reservedFor": users[2:]})
     assert "allocation" not in await change({"allocation": None, "reservedFor": None})
-
-
-async def test_a_requested_token_speaks_for_its_service_account() -> None:
-    bench = guarded()
-    accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
-    await admin(bench, accounts, {"metadata": {"name": "policyengine"}})
-    made = await bench.ask("POST", f"{accounts}/policyengine/token", {"spec": {}}, token="admin")
-    token = made.body["status"]["token"]
-    who = await bench.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=token)
-    assert who.body["status"]["userInfo"]["username"] == ACCOUNT.name

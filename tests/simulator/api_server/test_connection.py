@@ -6,18 +6,23 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import aiohttp
+import pytest
+
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.http import MAX_HEAD, Site, serve
-from tests.simulator.api_server.server_bench import NODES
+from policyengine.simulator.api_server.http import MAX_HEAD, PortInUse, Site, serve
+from tests.faulty_server import effects as f
+from tests.faulty_server.server import FaultyServer
+from tests.simulator.api_server.server_bench import NODES, node
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PATIENCE = 20
 
 
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
-    running = await serve(ApiServer(SystemClock()))
+async def site(api: ApiServer | None = None) -> AsyncIterator[Site]:
+    running = await serve(api or ApiServer(SystemClock()))
     try:
         yield running
     finally:
@@ -121,3 +126,36 @@ async def test_a_reader_that_is_slow_holds_up_nobody_else() -> None:
         while seen < 40:
             seen += (await asyncio.wait_for(reader.read(1 << 20), PATIENCE)).count(b'{"type":"ADDED"')
         writer.close()
+
+
+async def test_a_client_that_goes_away_leaves_no_watcher() -> None:
+    api = ApiServer(SystemClock())
+    async with site(api) as running, aiohttp.ClientSession(running.url) as client:
+        watch = await client.get(NODES, params={"watch": "1"})
+        watchers = api.store.collection(("", "nodes")).watchers
+        assert len(watchers) == 1
+        watch.close()
+        async with asyncio.timeout(PATIENCE):
+            while watchers:  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0.01)
+
+
+async def test_a_body_over_the_limit_is_refused() -> None:
+    async with site() as running, aiohttp.ClientSession(running.url) as client:
+        answer = await client.post(NODES, data=b"x" * (3 * 1024 * 1024 + 1))
+        assert (answer.status, (await answer.json())["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_a_dropped_connection_is_dropped_on_the_wire() -> None:
+    api = FaultyServer(SystemClock())
+    api.faults.add(f.Drop(after=True), verb="create", resource="nodes")
+    async with site(api) as running, aiohttp.ClientSession(running.url) as client:
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await client.post(NODES, json=node("n1"))
+        assert (await client.get(f"{NODES}/n1")).status == 200
+
+
+async def test_a_port_in_use_is_one_clear_error() -> None:
+    async with site() as running:
+        with pytest.raises(PortInUse, match=f"port {running.port} on `127.0.0.1` is in use"):
+            await serve(ApiServer(SystemClock()), port=running.port)

@@ -20,13 +20,8 @@ async def served() -> Bench:
     return bench
 
 
-async def test_values_are_checked_by_the_schema_and_unknown_fields_pruned() -> None:
+async def test_unknown_fields_are_pruned() -> None:
     bench = await served()
-    bad = await bench.ask("POST", GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 0}})
-    assert bad.status == 422
-    assert bad.body["details"]["causes"][0]["message"] == (
-        "Invalid value: 0: spec.minMember in body should be greater than or equal to 1"
-    )
     made = await bench.create(GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 2, "bogus": 1}})
     assert made["spec"] == {"minMember": 2}
 

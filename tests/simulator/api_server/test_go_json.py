@@ -1,12 +1,10 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server.decoding import json_and_yaml as go_json
-from policyengine.simulator.api_server.scalars import parse_duration
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -51,20 +49,3 @@ def test_what_is_there_once_is_no_duplicate(value: Any) -> None:
 def test_duplicates_are_named_by_path() -> None:
     body = b'{"a":1,"b":{"c":1,"c":2},"d":[{"e":1},{"e":1,"e":2,"e":3}],"a":2}'
     assert go_json.duplicates(body) == ["a", "b.c", "d[1].e"]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1s", 1.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0), ("-2s", -2.0), ("0", 0.0), ("+1us", 1e-6)],
-)
-def test_durations_are_those_of_go(text: str, seconds: float) -> None:
-    assert parse_duration(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("abc", 'time: invalid duration "abc"'), ("5", 'time: missing unit in duration "5"'), ("", "time: invalid")],
-)
-def test_what_is_no_duration_is_said_as_go_says_it(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        parse_duration(text)

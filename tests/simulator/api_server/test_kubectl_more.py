@@ -104,13 +104,11 @@ async def test_what_the_server_says_of_itself(world: tuple[ApiServer, Kubectl]) 
     assert "holderIdentity\t<string>" in fields and "leaseDurationSeconds\t<integer>" in fields
     recursive = await kubectl("explain", "pod.spec.affinity", "--recursive")
     assert "preferredDuringSchedulingIgnoredDuringExecution\t<[]PreferredSchedulingTerm>" in recursive
-
-
-async def test_explain_says_what_fields_are_for(world: tuple[ApiServer, Kubectl]) -> None:
-    _, kubectl = world
-    said = " ".join((await kubectl("explain", "pod.spec.nodeName")).split())
-    assert "The node the pod is bound to. Empty until a scheduler has chosen one" in said
-    assert "How many pods may run" in (await kubectl("explain", "job.spec")).replace("may run at once", "may run")
+    explained = await kubectl("explain", "pod.spec.topologySpreadConstraints")
+    assert "whenUnsatisfiable" in explained and "-required-" in explained
+    assert "The node the pod is bound to." in await kubectl("explain", "pod.spec.nodeName")
+    listed = await kubectl("api-resources", "--no-headers")
+    assert any(line.split()[:3] == ["pods", "po", "v1"] for line in listed.splitlines())
 
 
 LIST = """apiVersion: v1

@@ -61,16 +61,6 @@ async def test_labels_annotations_and_every_patch_type(kubectl: Kubectl) -> None
     assert shown == '{"app":"web","b":"2","tier":"front"} kept'
 
 
-async def test_server_side_apply_names_its_conflicts(kubectl: Kubectl) -> None:
-    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {k: %s}\n"
-    ours = ("apply", "--server-side", "--field-manager=ours", "-f", "-")
-    theirs = ("apply", "--server-side", "--field-manager=theirs", "-f", "-")
-    assert "serverside-applied" in await kubectl(*ours, stdin=config % "one")
-    assert 'conflict with "ours": .data.k' in await kubectl(*theirs, stdin=config % "two", fails=True)
-    assert "serverside-applied" in await kubectl(*theirs, "--force-conflicts", stdin=config % "two")
-    assert await kubectl("get", "cm", "m", "-o", "jsonpath={.data.k}") == "two"
-
-
 async def test_a_node_is_tainted_cordoned_and_drained_within_a_budget(kubectl: Kubectl) -> None:
     await bound(kubectl)
     await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
@@ -120,16 +110,6 @@ async def test_a_watch_prints_each_change(kubectl: Kubectl) -> None:
         watching.terminate()
         await watching.wait()
     assert (first.split()[:2], second.split()[:2]) == ([b"n1", b"Ready"], [b"n1", b"Ready,SchedulingDisabled"])
-
-
-async def test_what_there_is_is_explained_listed_and_allowed(kubectl: Kubectl) -> None:
-    explained = await kubectl("explain", "pod.spec.topologySpreadConstraints")
-    assert "whenUnsatisfiable" in explained and "-required-" in explained
-    listed = await kubectl("api-resources", "--no-headers")
-    assert any(line.split()[:3] == ["pods", "po", "v1"] for line in listed.splitlines())
-    assert await kubectl("auth", "can-i", "create", "pods") == "yes\n"
-    refused = await kubectl("apply", "-f", "-", stdin=POD.replace("containers", "containerz"), fails=True)
-    assert 'unknown field "spec.containerz"' in refused
 
 
 async def test_typed_commands_which_speak_protobuf(kubectl: Kubectl) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
+from tests.simulator.api_server.server_bench import NODES, PODS, Bench, node, pod
 
 MERGE = "application/merge-patch+json"
 
@@ -29,18 +29,6 @@ async def test_a_watch_resumes_from_any_version_in_the_window_and_no_older() -> 
     assert (expired["object"]["code"], expired["object"]["reason"]) == (410, "Expired")
 
 
-async def test_a_watch_by_label_sees_objects_enter_and_leave_the_set() -> None:
-    bench = await filled(1)
-    watch = await bench.watch(PODS, labelSelector="parity=1", resourceVersion=bench.api.store.revision)
-    for parity in ("1", "0"):
-        body = {"metadata": {"labels": {"parity": parity}}}
-        await bench.ask("PATCH", f"{PODS}/p0", body, content=MERGE)
-    entered, left = await watch.next(), await watch.next()
-    assert (entered["type"], left["type"]) == ("ADDED", "DELETED")
-    assert left["object"]["metadata"]["labels"] == {"parity": "1"}
-    assert int(left["object"]["metadata"]["resourceVersion"]) == bench.api.store.revision
-
-
 async def test_a_watch_of_one_namespace_hears_nothing_of_others() -> None:
     bench = Bench()
     watch = await bench.watch("/api/v1/namespaces/kube-system/pods", resourceVersion=bench.api.store.revision)
@@ -61,13 +49,6 @@ async def test_bookmarks_come_by_themselves_and_a_timed_watch_ends() -> None:
     await bench.clock.advance(60)
     await watch.next()
     assert await watch.ended()
-
-
-async def test_pods_can_be_selected_by_node() -> None:
-    bench = await filled(3)
-    await bench.create(f"{PODS}/p1/binding", binding("p1", "n1"))
-    assert names((await bench.ask("GET", PODS, fieldSelector="spec.nodeName=n1")).body) == ["p1"]
-    assert names((await bench.ask("GET", PODS, fieldSelector="spec.nodeName!=n1")).body) == ["p0", "p2"]
 
 
 async def test_a_table_counts_containers_and_says_the_age() -> None:

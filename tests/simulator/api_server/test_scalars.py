@@ -8,6 +8,7 @@ from policyengine.simulator.api_server.scalars import (
     canonical_micro_time,
     canonical_quantity,
     canonical_time,
+    parse_duration,
 )
 
 
@@ -63,3 +64,20 @@ def test_times_are_brought_to_utc() -> None:
         canonical_micro_time("2026-01-01T00:00:00Z")
     with pytest.raises(ScalarError, match='parsing time "yesterday"'):
         canonical_time("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1s", 1.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0), ("-2s", -2.0), ("0", 0.0), ("+1us", 1e-6)],
+)
+def test_durations_are_those_of_go(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("abc", 'time: invalid duration "abc"'), ("5", 'time: missing unit in duration "5"'), ("", "time: invalid")],
+)
+def test_what_is_no_duration_is_said_as_go_says_it(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_duration(text)

@@ -5,7 +5,6 @@ from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding,
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -25,16 +24,6 @@ async def test_every_write_is_in_the_log_with_what_was_there_before() -> None:
     assert "nodeName" not in bind.before["spec"] and bind.after["spec"]["nodeName"] == "n1"  # type: ignore[operator,index,call-overload]
     versions = [w.resource_version for w in bench.api.writes]
     assert versions == sorted(set(versions))
-
-
-async def test_a_refused_binding_writes_nothing() -> None:
-    bench = Bench()
-    await bench.create(PODS, pod("p"))
-    await bench.create(f"{PODS}/p/binding", binding("p", "n1"))
-    before = len(bench.api.writes)
-    again = await bench.ask("POST", f"{PODS}/p/binding", binding("p", "n2"))
-    assert (again.status, again.body["reason"]) == (409, "Conflict")
-    assert len(bench.api.writes) == before
 
 
 async def test_an_update_that_changes_nothing_keeps_the_resource_version() -> None:
@@ -88,18 +77,6 @@ async def test_strategic_merge_merges_lists_by_key_and_obeys_directives() -> Non
     assert await patch([{"$patch": "replace"}, {"type": "C", "status": "True"}]) == ["C"]
 
 
-async def test_a_json_patch_that_does_not_fit_changes_nothing() -> None:
-    bench = Bench()
-    await bench.create(NODES, node("n1"))
-    patch = [
-        {"op": "add", "path": "/metadata/labels/x", "value": "y"},
-        {"op": "test", "path": "/metadata/name", "value": "z"},
-    ]
-    refused = await bench.ask("PATCH", f"{NODES}/n1", patch, content=JSON_PATCH)
-    assert refused.status == 422
-    assert (await bench.ask("GET", f"{NODES}/n1")).body["metadata"].get("annotations") is None
-
-
 async def test_apply_prunes_what_its_manager_gave_up_and_keeps_what_others_own() -> None:
     bench = Bench()
 
@@ -119,25 +96,6 @@ async def test_apply_prunes_what_its_manager_gave_up_and_keeps_what_others_own()
     assert forced.body["data"] == {"b": "2", "c": "9"}
     owners = {m["manager"]: m["fieldsV1"]["f:data"] for m in forced.body["metadata"]["managedFields"]}
     assert owners == {"one": {"f:c": {}}, "two": {"f:b": {}}}
-
-
-async def test_a_second_face_shows_the_same_event_under_other_names() -> None:
-    bench = Bench()
-    regarding = {"kind": "Pod", "namespace": "default", "name": "p"}
-    body = {
-        "metadata": {"name": "e"},
-        "regarding": regarding,
-        "note": "hello",
-        "type": "Normal",
-        "reason": "Because",
-        "action": "Act",
-        "reportingController": "c",
-        "reportingInstance": "i",
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-    }
-    await bench.create("/apis/events.k8s.io/v1/namespaces/default/events", body)
-    core = (await bench.ask("GET", "/api/v1/namespaces/default/events/e")).body
-    assert (core["message"], core["involvedObject"], core["reportingComponent"]) == ("hello", regarding, "c")
 
 
 async def test_a_body_nested_beyond_any_stack_is_refused() -> None:

@@ -41,8 +41,8 @@ async def site(with_playground: bool = True) -> AsyncIterator[tuple[aiohttp.Clie
         yield session, {"Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
 
 
-async def asked(**question: Any) -> dict[str, Any]:
-    async with site() as (session, own), session.post(ASK, json=question, headers=own) as answer:
+async def post(session: aiohttp.ClientSession, own: dict[str, str], question: dict[str, Any]) -> dict[str, Any]:
+    async with session.post(ASK, json=question, headers=own) as answer:
         assert answer.status == 200, await answer.text()
         found: dict[str, Any] = await answer.json()
         return found
@@ -69,26 +69,32 @@ async def test_an_answer_is_a_sentence_and_html_in_which_names_are_text() -> Non
         .replace("2 else", "9 else")
         .replace("cpu left", "\\u001b[31m")
     )
-    answer = (await asked(ask="evaluate", policy=hostile, cluster=SCENARIO))["answer"]
+    async with site() as (session, own):
+        answer = (await post(session, own, {"ask": "evaluate", "policy": hostile, "cluster": SCENARIO}))["answer"]
     assert answer["said"] == "0 of 6 pods are placed, 6 wait. 0 of 1 tests pass."
     assert "&lt;script&gt;alert(1)" in answer["html"] and "<script" not in answer["html"]
     assert "\x1b" not in answer["html"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "cluster", "said"),
-    [
-        (POLICY.replace("require", "demand"), SCENARIO, "The policy has 1 mistake; nothing is played."),
-        (POLICY, "", "1 of 1 tests pass."),
-        ("", "", "There is nothing to play."),
-        (POLICY, "nodes: 3", "the scenario cannot be used: "),
-        ("// \n" * 300_000, SCENARIO, "`playground.policy` "),
-    ],
+SAID = (
+    (POLICY.replace("require", "demand"), SCENARIO, "The policy has 1 mistake; nothing is played."),
+    (POLICY, "", "1 of 1 tests pass."),
+    ("", "", "There is nothing to play."),
+    (POLICY, "nodes: 3", "the scenario cannot be used: "),
+    ("// \n" * 300_000, SCENARIO, "`playground.policy` "),
 )
-async def test_whatever_is_wrong_is_said_in_a_sentence(policy: str, cluster: str, said: str) -> None:
-    answer = (await asked(ask="evaluate", policy=policy, cluster=cluster))["answer"]
-    assert answer["said"].startswith(said)
-    assert answer["html"].strip() or said.startswith("There")
+
+
+async def test_whatever_is_wrong_is_said_in_a_sentence() -> None:
+    async with site() as (session, own):
+        for policy, cluster, said in SAID:
+            answer = (await post(session, own, {"ask": "evaluate", "policy": policy, "cluster": cluster}))["answer"]
+            assert answer["said"].startswith(said)
+            assert answer["html"].strip() or said.startswith("There")
+        # A place beyond the text has nothing to say.
+        for line, character in ((10**9, 10**9), (0, 10**9)):
+            place = {"line": line, "character": character}
+            assert "answer" in await post(session, own, {"ask": "hover", "policy": POLICY, "at": place})
 
 
 ENDLESS = "nodes: [{name: n, count: 90}]\npods: [{name: p, every: 1s, until: 30d, runs: 20s}]"
@@ -98,21 +104,11 @@ async def test_a_slow_text_is_ended_and_others_are_answered_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(page, "PATIENCE", 600.0)  # a machine with much else to do
-    slow = {
-        "ask": "evaluate",
-        "policy": POLICY,
-        "cluster": ENDLESS,
-    }
+    slow = {"ask": "evaluate", "policy": POLICY, "cluster": ENDLESS}
     async with site() as (session, own):
         first = asyncio.create_task(post(session, own, slow))
         assert (await post(session, own, {"ask": "start"}))["answer"]["policy"].startswith('policy "first"')
         assert "takes more than 2 s of CPU time" in (await first)["unusable"]
-
-
-async def post(session: aiohttp.ClientSession, own: dict[str, str], question: dict[str, Any]) -> dict[str, Any]:
-    async with session.post(ASK, json=question, headers=own) as answer:
-        found: dict[str, Any] = await answer.json()
-        return found
 
 
 @pytest.mark.parametrize(
@@ -136,17 +132,19 @@ async def test_only_the_pages_own_script_may_ask(headers: dict[str, str], status
         assert answer.status == status, await answer.text()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"{", b"[]", b"null", b'{"ask":"exec"}', b'{"ask":"evaluate","policy":3}',
-        b'{"ask":"hover","at":{"line":"x"}}', b'{"ask":"hover","at":{"line":-1,"character":0}}',
-        b'{"ask":"evaluate","policy":"\xff"}', b"[" * 100_000, b'{"ask":"hover","at":{"line":1e99,"character":0}}',
-    ],
-)  # fmt: skip
-async def test_what_is_no_question_is_refused_in_words(body: bytes) -> None:
-    async with site() as (session, own), session.post(ASK, data=body, headers=own) as answer:
-        assert answer.status == 400 and (await answer.text()).startswith("the question is not understood: ")
+NO_QUESTIONS = (
+    *(b"", b"{", b"[]", b"null", b'{"ask":"exec"}', b'{"ask":"evaluate","policy":3}'),
+    *(b'{"ask":"hover","at":{"line":"x"}}', b'{"ask":"hover","at":{"line":-1,"character":0}}'),
+    *(b'{"ask":"evaluate","policy":"\xff"}', b"[" * 100_000, b'{"ask":"hover","at":{"line":1e99,"character":0}}'),
+)
+
+
+async def test_what_is_no_question_is_refused_in_words() -> None:
+    async with site() as (session, own):
+        for body in NO_QUESTIONS:
+            async with session.post(ASK, data=body, headers=own) as answer:
+                assert answer.status == 400, body
+                assert (await answer.text()).startswith("the question is not understood: "), body
 
 
 async def test_a_question_beyond_the_limit_is_refused_before_it_is_read() -> None:
@@ -158,12 +156,6 @@ async def test_one_question_too_many_is_told_to_come_again(monkeypatch: pytest.M
     monkeypatch.setattr(page, "WAITING", 0)
     async with site() as (session, own), session.post(ASK, data='{"ask":"start"}', headers=own) as answer:
         assert answer.status == 503 and "ask again" in await answer.text()
-
-
-async def test_a_place_beyond_the_text_has_nothing_to_say() -> None:
-    for line, character in ((10**9, 10**9), (0, 10**9)):
-        found = await asked(ask="hover", policy=POLICY, at={"line": line, "character": character})
-        assert "answer" in found, found
 
 
 async def test_where_no_playground_is_there_is_none() -> None:
