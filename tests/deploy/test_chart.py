@@ -163,14 +163,6 @@ def test_what_the_configuration_names_elsewhere_is_there() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize("given", GIVEN)
-def test_the_configuration_is_one(given: str) -> None:
-    config_map = of_kind("ConfigMap", rendered(given))["rel-configuration"]
-    lease = read(config_map["data"]["config.yaml"], "config.yaml").lease
-    assert lease is not None
-
-
-@needs_helm
 def test_policies_have_a_namespace_of_their_own_that_holds_so_many_and_that_the_webhook_is_asked_about() -> None:
     items = rendered("everything")
     (quota,) = of_kind("ResourceQuota", items).values()

@@ -51,6 +51,7 @@ def test_one_is_applied_refused_waited_for_and_listed(kind: str, tmp_path: Path)
         kubectl = Kubectl(admin, POLICIES)
         kubectl("apply", "-f", str(DEPLOY / "base" / "schedulingpolicies.yaml"))
         kubectl.until("crd/schedulingpolicies.policyengine.io", "condition=Established")
+        assert "policies" in kubectl("explain", "schedulingpolicy.spec")
         for item, message in REFUSED:
             assert message in kubectl("apply", "-f", "-", stdin=json.dumps(item), check=False), item["spec"]
         with scheduler(admin):

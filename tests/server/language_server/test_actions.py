@@ -128,10 +128,7 @@ def test_hints_show_the_types_of_lets_and_the_cost_of_rules():
     rules = [label for line, label in hints if lines[line].strip().startswith(("filter", "score"))]
     assert len(rules) == 2
     assert all(label.startswith("≈ ") and label.endswith(("µs", "ms")) for label in rules)
-
-
-def test_hints_are_of_the_lines_that_are_shown():
-    _, reading, _ = opened(TRAINING.read_text(encoding="utf-8"))
+    # Of the lines that are shown.
     shown = Range(Position(7, 0), Position(8, 99))
     assert {hint.position.line for hint in inlay_hints(reading, shown)} == {7, 8}
 
@@ -143,11 +140,7 @@ def test_the_outline_has_the_members_of_each_block():
     names = [child.name for child in policy.children or ()]
     assert names[:4] == ["policy-scheduler", "headroom", "group", "gpus"]
     assert {"queue", "memory-headroom", "cpu-pack", "pod-group"} <= set(names)
-
-
-def test_every_place_in_the_outline_lies_in_the_one_around_it():
-    _, reading, _ = opened(TRAINING.read_text(encoding="utf-8"))
-    (policy,) = outline.document_symbols(reading)
+    # Every place lies in the one around it.
     lines = reading.document.lines
     for symbol in (policy, *(policy.children or ())):
         whole, name = lines.span(symbol.range), lines.span(symbol.selection_range)

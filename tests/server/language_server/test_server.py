@@ -110,13 +110,6 @@ async def test_a_text_is_judged_when_it_is_opened_and_after_each_pause(editor: E
     assert all(one.severity is not lsp.DiagnosticSeverity.Error for one in found.diagnostics)
 
 
-async def test_a_closed_text_has_no_findings(editor: Editor):
-    document = editor.open("a.policy", "policy {")
-    assert (await editor.findings("a.policy")).diagnostics
-    editor.client.text_document_did_close(lsp.DidCloseTextDocumentParams(document))
-    assert not (await editor.findings("a.policy")).diagnostics
-
-
 async def test_an_edit_of_a_library_is_seen_by_those_who_import_it(editor: Editor):
     (editor.folder / "safe.policy").write_text('library "safe" { let x = 1 }\n', encoding="utf-8")
     editor.open("user.policy", 'import "safe"\npolicy "p" {\n  let a = safe.x\n}\n')
@@ -158,18 +151,19 @@ async def test_every_question_is_answered(editor: Editor):
     assert tokens.data  # type: ignore[attr-defined]
 
 
-async def test_a_name_that_is_taken_is_refused_with_a_sentence(editor: Editor):
+async def test_what_cannot_be_answered_is_said_or_empty_and_a_closed_text_has_no_findings(editor: Editor):
     document = editor.open("a.policy", 'policy "p" {\n  let a = 1\n  let b = a\n}\n')
     params = lsp.RenameParams(new_name="b", text_document=document, position=lsp.Position(1, 6))
     with pytest.raises(Exception, match="the new name makes a mistake"):
         await editor.ask(lsp.TEXT_DOCUMENT_RENAME, params)
     assert await editor.ask(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lsp.DocumentSymbolParams(document))
-
-
-async def test_a_question_about_a_text_that_is_not_open_has_an_empty_answer(editor: Editor):
-    document = lsp.TextDocumentIdentifier(editor.uri("nowhere.policy"))
-    assert await editor.ask(lsp.TEXT_DOCUMENT_HOVER, lsp.HoverParams(document, lsp.Position(0, 0))) is None
-    assert not await editor.ask(lsp.TEXT_DOCUMENT_FOLDING_RANGE, lsp.FoldingRangeParams(document))
+    nowhere = lsp.TextDocumentIdentifier(editor.uri("nowhere.policy"))
+    assert await editor.ask(lsp.TEXT_DOCUMENT_HOVER, lsp.HoverParams(nowhere, lsp.Position(0, 0))) is None
+    assert not await editor.ask(lsp.TEXT_DOCUMENT_FOLDING_RANGE, lsp.FoldingRangeParams(nowhere))
+    broken = editor.open("b.policy", "policy {")
+    assert (await editor.findings("b.policy")).diagnostics
+    editor.client.text_document_did_close(lsp.DidCloseTextDocumentParams(broken))
+    assert not (await editor.findings("b.policy")).diagnostics
 
 
 # --- what holds for any text -----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -28,7 +27,6 @@ from policyengine.simulator.sandbox import create, node
 from tests.faulty_server import effects as fault
 from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
-from tests.shared_facts import shared
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = 'policy "p" {\n  scheduler "default-scheduler"\n  filter "odd" { require pod.name != "never" }\n}\n'
@@ -198,11 +196,3 @@ def test_a_scheduler_that_stands_still_says_so(
     core.handle(Tick(), 1.0)
     assert caplog.messages == ["the scheduler stood still for 1.5 s over `Tick`: does a plugin wait?"]
     assert b'policyengine_stalls_total{event="Tick"} 1.0' in generate_latest(metrics)  # type: ignore[arg-type]
-
-
-def test_the_stable_names_are_kube_schedulers() -> None:
-    page = shared("kube-scheduler-1.36.md").read_text()
-    stable = page.split("## Metrics")[1].split("alpha, useful")[0].split("##")[0]
-    wanted = set(re.findall(r"`([a-z_]+)(?:\{[^`]*\})?`", stable.split("\n\n", 1)[1]))
-    ours = {family.name.removeprefix("scheduler_") for family in SchedulerMetrics().families()}
-    assert wanted <= ours, wanted - ours

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster.objects import ObjectMeta, decode
-from policyengine.server.rewards.book import FAILED, Book, Learning, Reward, WatchedEvent, WatchedPod, dump, load, speed
+from policyengine.server.rewards.book import FAILED, Book, Learning, Reward, WatchedEvent, WatchedPod, dump, load
 
 HOUR = 3600.0
 
@@ -56,27 +56,28 @@ def test_a_group_is_podtype_else_app_else_name_in_its_namespace() -> None:
     assert group(shares_groups=True, app="a") == "a"
 
 
-def test_of_pods_without_a_group_or_a_node_nothing_is_learnt() -> None:
-    assert rewards(pod(node="", phase="Failed")) == {}
-    assert rewards(pod(phase="Failed", tier="x")) == {}
+ENDED = (pod("1", "a", "Failed"), pod("2", "b", "Succeeded"))
+REWARDS: dict[str, tuple[tuple[WatchedPod, ...], dict[str, float], dict[str, float]]] = {
+    "a failure makes nine tenths of a reward of 1, and a success leaves it": (ENDED, {}, {"a": 0.9, "b": 1.0}),
+    "rate and start may be others": (ENDED, {"rate": 0.5, "start": 0.6}, {"a": 0.3, "b": 0.8}),
+    "of a pod without a node nothing is learnt": ((pod(node="", phase="Failed"),), {}, {}),
+    "nor of one without a group": ((pod(phase="Failed", tier="x"),), {}, {}),
+    "a running pod is no result yet": ((pod("1"),), {}, {}),
+    "a failure that is seen again counts nothing twice": ((pod("1", "a", "Failed"),) * 5, {}, {"a": 0.9}),
+    "nor does a restart": ((pod("1", "a", restarts=1),) * 5, {}, {"a": 0.9}),
+    "each restart counts": ((pod("1", restarts=1), pod("1", restarts=3)), {}, {"a": 0.729}),
+    # Two minutes are the first, and usual: worth 1. Eight: the mean is 0.9 · 2 + 0.1 · 8 = 2.6, worth 2.6 / 8.
+    "runs are measured by the running mean of the group": (
+        (pod("0", "b", "Succeeded", ran=2), pod("1", "a", "Succeeded", ran=8)),
+        {},
+        {"b": 1.0, "a": round(0.9 + 0.1 * 2.6 / 8, 6)},
+    ),
+}
 
 
-def test_a_failure_makes_nine_tenths_of_a_reward_of_1_and_a_success_leaves_it() -> None:
-    assert rewards(pod("1", "a", "Failed"), pod("2", "b", "Succeeded")) == {"a": 0.9, "b": 1.0}
-
-
-def test_rate_and_start_may_be_others() -> None:
-    found = rewards(pod("1", "a", "Failed"), pod("2", "b", "Succeeded"), rate=0.5, start=0.6)
-    assert found == {"a": 0.3, "b": 0.8}
-
-
-def test_seeing_a_pod_again_counts_nothing_twice() -> None:
-    assert rewards(*[pod("1", "a", "Failed")] * 5) == {"a": 0.9}
-    assert rewards(*[pod("1", "a", restarts=1)] * 5) == {"a": 0.9}
-
-
-def test_each_restart_counts() -> None:
-    assert rewards(pod("1", restarts=1), pod("1", restarts=3)) == {"a": 0.729}
+@pytest.mark.parametrize(("pods", "learning", "expected"), REWARDS.values(), ids=REWARDS)
+def test_what_pods_teach(pods: tuple[WatchedPod, ...], learning: dict[str, float], expected: dict[str, float]) -> None:
+    assert rewards(*pods, **learning) == expected
 
 
 @pytest.mark.parametrize(("minutes", "worth"), [(0, 0.0), (10, 0.5), (5, 1 / 3), (30, 0.75)])
@@ -84,10 +85,6 @@ def test_a_restart_after_the_mean_time_to_failure_is_worth_a_half(minutes: int, 
     assert rewards(pod(restarts=1, lived=minutes)) == {"a": round(0.9 + 0.1 * worth, 6)}
     # Of 20 minutes to failure, ten are worth a third.
     assert rewards(pod(restarts=1, lived=10), mean_time_to_failure=1200.0) == {"a": round(0.9 + 0.1 / 3, 6)}
-
-
-def test_a_running_pod_is_no_result_yet() -> None:
-    assert rewards(pod("1")) == {}
 
 
 def test_an_hour_of_healthy_running_is_a_success_and_a_restart_begins_it_anew() -> None:
@@ -121,14 +118,6 @@ def test_nodes_and_groups_have_rewards_of_their_own() -> None:
     assert {group: round(one.value, 6) for group, one in book.groups.items()} == {
         "default/web": 0.81,
         "default/db": 0.9,
-    }
-
-
-def test_runs_are_measured_by_the_running_mean_of_the_group() -> None:
-    # Two minutes are the first, and usual: worth 1. Eight: the mean is 0.9 · 2 + 0.1 · 8 = 2.6, worth 2.6 / 8.
-    assert rewards(pod("0", "b", "Succeeded", ran=2), pod("1", "a", "Succeeded", ran=8)) == {
-        "b": 1.0,
-        "a": round(0.9 + 0.1 * 2.6 / 8, 6),
     }
 
 
@@ -205,10 +194,6 @@ def test_a_state_with_a_reward_that_is_none_is_refused(reward: float) -> None:
 def test_a_state_of_another_version_is_refused(text: str, version: int) -> None:
     with pytest.raises(ValueError, match=f"it is of version {version}, and this policyengine reads version 2"):
         load(text, Learning())
-
-
-def test_a_slow_run_is_worth_less_and_a_fast_one_no_more_than_1() -> None:
-    assert (speed(10.0, 20.0), speed(20.0, 20.0), speed(40.0, 20.0)) == (1.0, 1.0, 0.5)
 
 
 @given(st.lists(st.sampled_from(["Failed", "Succeeded"]), max_size=20), st.floats(0.001, 1), st.floats(0, 1))

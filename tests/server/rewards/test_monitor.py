@@ -73,8 +73,8 @@ class World:
         return {name: texts[WEB] for name, texts in said.items() if WEB in texts}
 
     @asynccontextmanager
-    async def learning(self, store: Store) -> Any:
-        monitor = Monitor(self.client, store, self.clock, random.Random(1), SETTINGS)
+    async def learning(self, store: Store, told: Callable[[str], None] = print) -> Any:
+        monitor = Monitor(self.client, store, self.clock, random.Random(1), SETTINGS, told)
         stop = asyncio.Event()
         task = asyncio.create_task(monitor.run(stop))
         try:
@@ -221,16 +221,13 @@ def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> Non
     run(work())
 
 
-def test_a_configmap_that_is_not_there_is_told_with_what_to_do() -> None:
+def test_a_store_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> None:
     async def work() -> None:
         world = await World().begin()
         with pytest.raises(StoreError, match="kubectl -n default create configmap none"):
             await ConfigMapStore(world.client, "default", "none", KEY).load()
 
     run(work())
-
-
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database at all, but quite some text " * 10)
     with pytest.raises(StoreError, match="cannot hold what is learnt"):
         SqliteStore(tmp_path / "x")
@@ -239,35 +236,16 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_one_message_until_it_can(tmp_path: Path) -> None:
     async def work() -> None:
         world, told = await World().begin(), list[str]()
-        store, stop = SqliteStore(tmp_path / "rewards.sqlite"), asyncio.Event()
-        monitor = Monitor(world.client, store, world.clock, random.Random(1), SETTINGS, told.append)
-        task = asyncio.create_task(monitor.run(stop))
         refusal = effects.Fail(statuses.forbidden("nodes", "", "a", "you may not"))
         world.api.faults.add(refusal, resource="nodes", verb="patch", times=None, seconds=40.0)
-        await world.pod("p", "a", phase="Failed")
-        await world.pod("q", "b", phase="Failed")
-        await asyncio.sleep(35)
-        assert len(told) == 1 and "node `a` and others cannot be annotated: " in told[0]
-        await asyncio.sleep(20)
-        assert await world.rewards() == {"a": "0.900", "b": "0.900"}
-        stop.set()
-        await task
-        assert len(told) == 1
-        store.close()
-
-    run(work())
-
-
-def test_two_processes_come_to_the_same_rewards(make_store: MakeStore) -> None:
-    async def work() -> None:
-        world = await World().begin()
-        async with world.learning(make_store(world)), world.learning(make_store(world)):
+        async with world.learning(SqliteStore(tmp_path / "rewards.sqlite"), told.append):
             await world.pod("p", "a", phase="Failed")
+            await world.pod("q", "b", phase="Failed")
             await asyncio.sleep(35)
-            assert await world.rewards() == {"a": "0.900"}
-        async with world.learning(make_store(world)):
-            await asyncio.sleep(15)
-            assert await world.rewards() == {"a": "0.900"}
+            assert len(told) == 1 and "node `a` and others cannot be annotated: " in told[0]
+            await asyncio.sleep(20)
+            assert await world.rewards() == {"a": "0.900", "b": "0.900"}
+        assert len(told) == 1
 
     run(work())
 
@@ -297,16 +275,13 @@ def test_a_state_that_cannot_be_read_is_told_once_and_not_written_over(tmp_path:
         world = await World().begin()
         store, told = SqliteStore(tmp_path / "rewards.sqlite"), list[str]()
         await store.save(text)
-        stop = asyncio.Event()
-        monitor = Monitor(world.client, store, world.clock, random.Random(1), SETTINGS, told.append)
-        task = asyncio.create_task(monitor.run(stop))
-        await world.pod("ended", "a", phase="Failed")
-        await asyncio.sleep(35)
-        stop.set()
-        await task
+        async with world.learning(store, told.append):
+            await world.pod("ended", "a", phase="Failed")
+            await asyncio.sleep(35)
         assert await world.rewards() == {"a": "0.900"}
+        store = SqliteStore(tmp_path / "rewards.sqlite")
         assert await store.load() == text
-        assert len(told) == 1 and "it begins anew, and is not saved" in told[0]
         store.close()
+        assert len(told) == 1 and "it begins anew, and is not saved" in told[0]
 
     run(work())
