@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.deploy.manifests import DEPLOY
 from tests.e2e.cluster import POLICIES, Kubectl, pod, policy_map, scheduler, served
+from tests.waiting import asked_until
 
 POLICY = str(Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy")
 PIN = """policy "pin" {{
@@ -100,6 +102,74 @@ def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(
     assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
     kubectl.apply(pod("c", scheduler_name="pinned"))
     kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
+
+
+PLACED = 'policy "placed" {\n  scheduler "placed"\n  filter "there" { require node.name == "node-2" }\n}\n'
+
+
+def policy(text: str = PLACED, key: str = "a.policy", **fields: Any) -> dict[str, Any]:
+    meta = {"name": "placed", "namespace": POLICIES}
+    kind = {"apiVersion": "policyengine.io/v1alpha1", "kind": "SchedulingPolicy"}
+    return {**kind, "metadata": meta, "spec": {"policies": {key: text}, **fields}}
+
+
+REFUSED = [
+    (policy(key="a"), "spec.policies: Invalid value: a name under spec.policies ends in .policy: `web.policy`"),
+    (policy(mode="Canary"), "a canary needs spec.canary: which pods are its own?"),
+    (policy(canary={"percent": 5}), "spec.canary is for the mode Canary"),
+    (policy(budget={"least": 3}), "spec.budget is for the modes Shadow and Canary"),
+    (policy(mode="shadow"), 'spec.mode: Unsupported value: "shadow"'),
+    (policy(mode="Shadow", shadow={"sample": "all"}), "spec.shadow.sample in body should match"),
+    (policy(policies={}), "spec.policies in body should have at least 1 properties"),
+    (policy(polices={}), 'unknown field "spec.polices"'),
+]
+
+
+def kstatus(item: dict[str, Any]) -> str:
+    """What Flux and kubectl's kstatus make of an object: the generic rules of sigs.k8s.io/cli-utils/pkg/kstatus."""
+    status = item.get("status", {})
+    rows = {row["type"]: row["status"] for row in status.get("conditions", ())}
+    if status.get("observedGeneration", item["metadata"]["generation"]) != item["metadata"]["generation"]:
+        return "InProgress"
+    if rows.get("Stalled") == "True":
+        return "Failed"
+    return "InProgress" if rows.get("Reconciling") == "True" or rows.get("Ready", "True") != "True" else "Current"
+
+
+def test_a_scheduling_policy_is_applied_refused_waited_for_listed_and_described(
+    cluster: Path, kubectl: Kubectl
+) -> None:
+    """As a person or a GitOps tool meets it."""
+    policies = Kubectl(cluster, POLICIES)
+    policies("apply", "-f", str(DEPLOY / "base" / "schedulingpolicies.yaml"))
+    policies.until("crd/schedulingpolicies.policyengine.io", "condition=Established")
+    for item, message in REFUSED:
+        assert message in policies("apply", "-f", "-", stdin=json.dumps(item), check=False), item["spec"]
+    policies.apply(policy())
+    policies.until("schedulingpolicy/placed", "condition=Ready")
+    header, row = policies("get", "spol").splitlines()
+    assert header.split()[1:] == ["SCHEDULERS", "MODE", "ACCEPTED", "TESTED", "SERVING", "REASON", "AGE"]
+    assert row.split()[:-1] == ["placed", '["placed"]', "Serve", "True", "True", "True", "Serving"]
+    assert kstatus(_read(policies)) == "Current"
+    assert "policies" in policies("explain", "schedulingpolicy.spec")
+    policies.apply(policy(PLACED.replace("node.name", "nod.name")))
+    policies.until("schedulingpolicy/placed", "condition=Stalled")
+    assert kstatus(_read(policies)) == "Failed"
+    (row,) = policies("get", "spol", "-o", "wide", "--no-headers").splitlines()
+    assert row.split()[3:7] == ["False", "Unknown", "True", "Invalid"] and "line 3, column 28: " in row
+    rejected = re.compile(r"Warning +PolicyRejected .* \(line 3, column 28\)")
+    asked_until(lambda said: rejected.search(said) is not None, lambda: policies("describe", "spol", "placed"))
+    kubectl.apply(pod("one", scheduler_name="placed"))
+    kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
+    assert kubectl.node_of("one") == "node-2"
+    policies.apply(policy(PLACED + "// better\n"))
+    policies.until("schedulingpolicy/placed", "condition=Ready")
+    assert "Stalled" not in {row["type"] for row in _read(policies)["status"]["conditions"]}
+
+
+def _read(policies: Kubectl) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(policies("get", "spol", "placed", "-o", "json"))
+    return found
 
 
 def test_a_scheduler_goes_on_beside_a_node_without_allocatable_and_a_malformed_pod(kubectl: Kubectl) -> None:
