@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from benchmarks import measure, ratios
 from benchmarks.__main__ import bench
+from policyengine.simulator.sandbox import kubeconfig
 from tests.commands.process import benchmarks
 
 SMALL = ("--nodes", "10", "--pods", "20")
@@ -134,16 +135,8 @@ def test_what_cannot_be_measured_is_told_in_one_line(arguments: tuple[str, ...],
 
 
 def test_a_server_that_is_not_there_has_its_own_exit_code(tmp_path: Path) -> None:
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
     path = tmp_path / "config"
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps(kubeconfig("http://127.0.0.1:9")))
     ended = benchmarks("peer-basic", "--kubeconfig", path)
     assert ended.code == 3, ended.err
     assert "cannot reach the API server" in ended.err

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from policyengine.commands.main import cli
 from policyengine.server.debug import pod_timeline
 from policyengine.server.managed_certificate import issue
+from policyengine.simulator.sandbox import kubeconfig
 from tests.commands.process import policyengine
 from tests.scheduler.driver import Driver, node, pod
 
@@ -140,14 +141,6 @@ def test_a_dump_or_a_pod_and_not_both() -> None:
 
 
 NAME = "policyengine.kube-system.svc"
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: u, user: {token: secret}}]
-"""
 
 
 def test_a_token_is_shown_to_https_whose_certificate_is_believed(tmp_path: Path) -> None:
@@ -155,7 +148,7 @@ def test_a_token_is_shown_to_https_whose_certificate_is_believed(tmp_path: Path)
     issued = issue((NAME,), datetime.now(UTC))
     for path, content in ((certificate, issued.certificate), (key, issued.key), (authority, issued.authorities)):
         path.write_bytes(content)
-    (tmp_path / "config").write_text(KUBECONFIG, encoding="utf-8")
+    (tmp_path / "config").write_text(json.dumps(kubeconfig("https://127.0.0.1:1", "secret")), encoding="utf-8")
     believed = ("--certificate-authority", authority, "--tls-server-name", NAME)
     with endpoints(tls=(certificate, key)) as address:
         shown = policyengine(

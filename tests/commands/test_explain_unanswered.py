@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.kube import scheduler_pages
+from policyengine.simulator import sandbox
 from tests.commands.process import Ended, kubectl_policyengine, policyengine
 
 
@@ -47,15 +48,7 @@ def answers(status: int, body: str) -> Iterator[str]:
 
 def kubeconfig(folder: Path, address: str) -> Path:
     path = folder / "config"
-    about = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": address}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    path.write_text(json.dumps(about), encoding="utf-8")
+    path.write_text(json.dumps(sandbox.kubeconfig(address)), encoding="utf-8")
     return path
 
 
@@ -84,7 +77,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("arguments", [("web",), (), ("web", "--alone")], ids=["a pod", "all", "alone"])
+@pytest.mark.parametrize("arguments", [("web",), ("web", "--alone")], ids=["asked of the scheduler", "of the objects"])
 @pytest.mark.parametrize(("code", "body", "exit_code", "said"), REFUSALS)
 def test_what_an_api_server_does_not_give_is_told_in_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], code: int, body: str, exit_code: int, said: str

@@ -45,7 +45,7 @@ def text_of(path: Path) -> str:
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_redacted_recording_has_no_name_and_decides_the_same(tmp_path: Path, seed: int) -> None:
     trial = lived(tmp_path, seed, KEY)
     replay = played(tmp_path)
@@ -59,7 +59,7 @@ def test_a_redacted_recording_has_no_name_and_decides_the_same(tmp_path: Path, s
     assert "topology.kubernetes.io/zone" in told and "900m" in told and "ssd" in told
 
 
-@pytest.mark.parametrize("seed", [*range(60)])
+@pytest.mark.parametrize("seed", range(30))
 def test_generated_policies_decide_the_same_on_hidden_names(tmp_path: Path, seed: int) -> None:
     """UIDs are the pods' names there, and break ties; so these names are shown."""
     written = policy_of(seed)

@@ -3,7 +3,6 @@ import logging
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from policyengine.kube.config.kubeconfig import ConfigError, Pem
 from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
+from tests.kube.config.kubeconfigs import one_context, write
 
 
 @pytest.fixture(autouse=True)
@@ -24,25 +24,6 @@ def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     yield
 
 
-def kubeconfig(
-    server: str = "http://127.0.0.1:1", user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server, **(cluster or {})}}],
-        "users": [{"name": "u", "user": user or {}}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "here",
-    }
-
-
-def write(folder: Path, content: Any, name: str = "config") -> Path:
-    path = folder / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
-
-
 def complaint(path: Path | None, context: str | None = None) -> str:
     with pytest.raises(ConfigError) as caught:
         credentials.load(path, context)
@@ -51,24 +32,19 @@ def complaint(path: Path | None, context: str | None = None) -> str:
 
 
 async def test_a_token_becomes_a_bearer_header(tmp_path: Path) -> None:
-    server = credentials.load(write(tmp_path, kubeconfig(user={"token": "abc"})))
+    server = credentials.load(write(tmp_path, one_context(user={"token": "abc"})))
     assert server.url == "http://127.0.0.1:1"
     assert dict(await server.authorize(False)) == {"Authorization": "Bearer abc"}
 
 
-async def test_a_token_file_that_was_replaced_is_read_again_after_a_refusal(tmp_path: Path) -> None:
+async def test_after_a_refusal_credentials_are_read_again_and_stay_as_they_were_where_they_cannot(
+    tmp_path: Path,
+) -> None:
     token = write(tmp_path, "one\n", "token")
-    server = credentials.load(write(tmp_path, kubeconfig(user={"tokenFile": str(token)})))
-    assert dict(await server.authorize(False)) == {"Authorization": "Bearer one"}
-    token.write_text("two")
-    assert dict(await server.authorize(True)) == {"Authorization": "Bearer two"}
-
-
-async def test_credentials_that_cannot_be_renewed_stay_as_they_were(tmp_path: Path) -> None:
-    path = write(tmp_path, kubeconfig(user={"token": "abc"}))
-    server = credentials.load(path)
-    path.unlink()
-    assert dict(await server.authorize(True)) == {"Authorization": "Bearer abc"}
+    server = credentials.load(write(tmp_path, one_context(user={"tokenFile": str(token)})))
+    for change in (lambda: token.write_text("two"), token.unlink):
+        change()
+        assert dict(await server.authorize(True)) == {"Authorization": "Bearer two"}
 
 
 async def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
@@ -76,17 +52,17 @@ async def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
         {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}
     )
     plugin = {"command": "echo", "args": [answer], "apiVersion": "client.authentication.k8s.io/v1"}
-    server = credentials.load(write(tmp_path, kubeconfig(user={"exec": plugin})))
+    server = credentials.load(write(tmp_path, one_context(user={"exec": plugin})))
     assert dict(await server.authorize(False)) == {"Authorization": "Bearer t"}
 
 
 def test_an_exec_plugin_that_fails_is_named(tmp_path: Path) -> None:
     plugin = {"command": "false", "apiVersion": "client.authentication.k8s.io/v1"}
-    assert "no credentials" in complaint(write(tmp_path, kubeconfig(user={"exec": plugin})))
+    assert "no credentials" in complaint(write(tmp_path, one_context(user={"exec": plugin})))
 
 
 def test_the_variable_names_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, kubeconfig("http://elsewhere:2"))))
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, one_context("http://elsewhere:2"))))
     assert credentials.load().url == "http://elsewhere:2"
 
 
@@ -102,7 +78,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_no_current_context_lists_the_contexts_there_are(tmp_path: Path) -> None:
-    content = kubeconfig()
+    content = one_context()
     del content["current-context"]
     said = complaint(write(tmp_path, content))
     assert "has no current context" in said
@@ -110,11 +86,11 @@ def test_no_current_context_lists_the_contexts_there_are(tmp_path: Path) -> None
 
 
 def test_an_unknown_context_user_or_cluster_is_named(tmp_path: Path) -> None:
-    assert "no context `there`; it has here" in complaint(write(tmp_path, kubeconfig()), "there")
-    content = kubeconfig()
+    assert "no context `there`; it has here" in complaint(write(tmp_path, one_context()), "there")
+    content = one_context()
     content["users"] = []
     assert "names user `u`, which it does not describe" in complaint(write(tmp_path, content))
-    content = kubeconfig()
+    content = one_context()
     content["clusters"] = []
     assert "names cluster `c`, which it does not describe" in complaint(write(tmp_path, content))
 
@@ -126,15 +102,15 @@ def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, text: str) -
 
 def test_a_certificate_that_is_not_there_or_no_certificate_is_named(tmp_path: Path) -> None:
     missing = {"certificate-authority": str(tmp_path / "ca.crt")}
-    assert "ca.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=missing)))
+    assert "ca.crt" in complaint(write(tmp_path, one_context("https://h", cluster=missing)))
     nonsense = {"certificate-authority": str(write(tmp_path, "nonsense", "bad.crt"))}
-    assert "bad.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=nonsense)))
+    assert "bad.crt" in complaint(write(tmp_path, one_context("https://h", cluster=nonsense)))
 
 
 async def test_a_token_is_in_no_log_line_and_in_no_complaint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     site = await serve(ApiServer(SystemClock(), tokens={}))
-    server = credentials.load(write(tmp_path, kubeconfig(site.url, {"token": "hushhush"})))
+    server = credentials.load(write(tmp_path, one_context(site.url, {"token": "hushhush"})))
     client = Client(server.connect())
     try:
         with pytest.raises(AccessDenied) as caught:

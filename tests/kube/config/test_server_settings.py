@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials, kubeconfig
-from policyengine.kube.config.kubeconfig import ConfigError, Pem, Settings, choose
+from policyengine.kube.config.kubeconfig import Chosen, ConfigError, Pem, Settings, choose
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
+from tests.kube.config.kubeconfigs import one_context, write
 from tests.simulator.api_server.keys import Keys
 
 FILES = {"ca.crt": b"authority\n", "me.crt": b"mine\n", "me.key": b"key\n", "token": b"from-a-file\n"}
@@ -107,64 +108,53 @@ def test_what_is_written_down_is_read_as_the_package_reads_it(content: dict[str,
         assert seen(kubeconfig.written(chosen)) == seen(kubeconfig.by_package([str(path)], chosen))
 
 
-def one(user: dict[str, Any], cluster: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "clusters": [{"name": "c", "cluster": {"server": "http://h", **(cluster or {})}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-
-
-def write(path: Path, content: dict[str, Any]) -> str:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content))
-    return str(path)
+def chosen(*paths: Path) -> Chosen:
+    return choose([str(path) for path in paths])
 
 
 @pytest.mark.parametrize("user", [{"exec": {"command": "x"}}, {"auth-provider": {"name": "oidc"}}, {"username": "u"}])
 def test_what_has_to_be_worked_out_is_left_to_the_package(tmp_path: Path, user: dict[str, Any]) -> None:
-    assert not kubeconfig.is_written_down(choose([write(tmp_path / "config", one(user))]))
+    assert not kubeconfig.is_written_down(chosen(write(tmp_path, one_context(user=user))))
 
 
 def test_the_environment_names_the_proxy_by_the_servers_scheme_unless_no_proxy_names_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = write(tmp_path / "plain" / "config", one({"token": "t"}, {"server": "http://1.2.3.4:8080"}))
-    secure = write(tmp_path / "secure" / "config", one({"token": "t"}, {"server": "https://1.2.3.4:6443"}))
+    plain = write(tmp_path / "plain", one_context("http://1.2.3.4:8080", {"token": "t"}))
+    secure = write(tmp_path / "secure", one_context("https://1.2.3.4:6443", {"token": "t"}))
     for name in ("http_proxy", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
-    assert [credentials.load(Path(path)).proxy for path in (plain, secure)] == ["http://proxy:3128", None]
+    assert [credentials.load(path).proxy for path in (plain, secure)] == ["http://proxy:3128", None]
     monkeypatch.setenv("HTTPS_PROXY", "http://other:3128")
-    assert credentials.load(Path(secure)).proxy == "http://other:3128"
+    assert credentials.load(secure).proxy == "http://other:3128"
     monkeypatch.setenv("NO_PROXY", "1.2.3.4")
-    assert [credentials.load(Path(path)).proxy for path in (plain, secure)] == [None, None]
+    assert [credentials.load(path).proxy for path in (plain, secure)] == [None, None]
 
 
 def test_the_first_file_to_name_something_has_the_last_word(tmp_path: Path) -> None:
-    first = write(tmp_path / "1" / "config", {"current-context": "x", "users": [{"name": "u", "user": {"token": "1"}}]})
-    second = write(tmp_path / "2" / "config", {**one({"token": "2"}), "current-context": "y"})
-    assert kubeconfig.written(choose([first, second])).authorization() == "Bearer 1"
+    first = write(tmp_path / "1", {"current-context": "here", "users": [{"name": "u", "user": {"token": "1"}}]})
+    second = write(tmp_path / "2", {**one_context(user={"token": "2"}), "current-context": "y"})
+    assert kubeconfig.written(chosen(first, second)).authorization() == "Bearer 1"
 
 
 def test_a_users_file_is_looked_for_beside_the_file_that_names_it(tmp_path: Path) -> None:
     users = {"users": [{"name": "u", "user": {"tokenFile": "token"}}]}
-    paths = [write(tmp_path / "1" / "config", users), write(tmp_path / "2" / "config", one({}))]
+    paths = [write(tmp_path / "1", users), write(tmp_path / "2", one_context())]
     (tmp_path / "1" / "token").write_text("beside the first")
-    assert kubeconfig.written(choose(paths)).authorization() == "Bearer beside the first"
+    assert kubeconfig.written(chosen(*paths)).authorization() == "Bearer beside the first"
 
 
 def test_a_token_file_goes_before_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of the file")
-    chosen = choose([write(tmp_path / "config", one({"token": "of the section", "tokenFile": "token"}))])
-    assert kubeconfig.written(chosen).authorization() == "Bearer of the file"
+    both = one_context(user={"token": "of the section", "tokenFile": "token"})
+    assert kubeconfig.written(chosen(write(tmp_path, both))).authorization() == "Bearer of the file"
 
 
 def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
-    found = kubeconfig.written(choose([write(tmp_path / "config", one({"tokenFile": "token"}))]))
+    found = kubeconfig.written(chosen(write(tmp_path, one_context(user={"tokenFile": "token"}))))
     (tmp_path / "token").write_text("two\n")
     assert found.authorization() == "Bearer two"
     (tmp_path / "token").write_text("")
@@ -175,14 +165,13 @@ def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
 def test_what_is_not_base64_is_named(tmp_path: Path) -> None:
     cluster = {"server": "https://h", "certificate-authority-data": "abcde"}
     with pytest.raises(ConfigError, match="certificate-authority-data"):
-        kubeconfig.written(choose([write(tmp_path / "config", one({}, cluster))]))
+        kubeconfig.written(chosen(write(tmp_path, one_context(cluster=cluster))))
 
 
 @pytest.mark.parametrize("held", [b"\xff\xfe", b"nonsense", b" "])
 def test_an_authority_that_is_none_is_not_replaced_by_those_of_the_system(tmp_path: Path, held: bytes) -> None:
     cluster = {"server": "https://h", "certificate-authority-data": base64.b64encode(held).decode()}
-    path = tmp_path / "config"
-    write(path, one({}, cluster))
+    path = write(tmp_path, one_context(cluster=cluster))
     with pytest.raises(ConfigError, match="certificate authority `certificate-authority-data` cannot be used"):
         credentials.load(path)
 
@@ -229,8 +218,7 @@ async def test_certificates_say_who_asks_whether_named_or_held(tmp_path: Path, a
     user = {name: value for name, value in held.items() if name.startswith("client")}
     # The name is checked against the certificate's subjectAltName, which this one does not have.
     cluster = {"server": site.url, "insecure-skip-tls-verify": True, **{k: v for k, v in held.items() if k not in user}}
-    path = tmp_path / "config"
-    write(path, one(user, cluster))
+    path = write(tmp_path, one_context(user=user, cluster=cluster))
     transport = credentials.load(path).connect()
     try:
         answer = await transport.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=b"{}")

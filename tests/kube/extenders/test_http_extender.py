@@ -31,6 +31,17 @@ def extender(answer: Any, sent: list[bytes] | None = None, **given: Any) -> Http
     return found
 
 
+def echo() -> HttpExtender:
+    """One that answers with what it is sent."""
+    found = extender({})
+
+    async def post(verb: str, body: bytes) -> bytes:
+        return body
+
+    found.post = post  # type: ignore[method-assign]
+    return found
+
+
 def no_text(name: str, namespace: str = "") -> bytes | None:
     return None
 

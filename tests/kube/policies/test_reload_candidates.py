@@ -53,10 +53,10 @@ async def test_the_status_of_a_candidate_is_not_written_at_every_decision(world:
     serves(world, PIN.format(node="n1"))
     await asyncio.sleep(2)
     before = len(written(world, "ConfigMap"))
-    for number in range(95):
+    for number in range(65):
         await world.pod(f"p{number}", "10m", scheduler="pinned")
         await asyncio.sleep(1)
-    assert 2 <= len(written(world, "ConfigMap")) - before <= 5
+    assert 1 <= len(written(world, "ConfigMap")) - before <= 5
     await world.settle(40)
 
 

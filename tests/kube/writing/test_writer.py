@@ -67,7 +67,7 @@ def test_a_burst_is_bound_first_and_its_events_follow_within_the_bounds() -> Non
     server = ScriptedServer(handler=lambda asked: Answer(201, {}, after=0.05))
 
     async def burst(world: World) -> None:
-        writer, left = world.writer, 3000
+        writer, left = world.writer, 2000
         while left:
             while not writer.has_room:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
@@ -83,7 +83,7 @@ def test_a_burst_is_bound_first_and_its_events_follow_within_the_bounds() -> Non
             await asyncio.sleep(0.01)
 
     world = played(server, burst)
-    assert len(world.told) == 3000 and len(server.asked) == 6000
+    assert len(world.told) == 2000 and len(server.asked) == 4000
     kinds = [one.path.rpartition("/")[2] for one in server.asked]
     assert kinds[:1024].count("binding") > 900, "while both wait, bindings go first"
     assert most["bindings"] < BINDINGS + CYCLES
