@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any, Final, NamedTuple
@@ -102,6 +103,7 @@ def interval(values: Sequence[float]) -> Interval | None:
     return Interval(mean, mean - reach, mean + reach)
 
 
+@cache
 def student(freedom: int) -> float:
     """The value that Student's t of so many degrees of freedom exceeds, up or down, in 5 of 100 cases.
 

@@ -43,37 +43,53 @@ def test_a_new_policy_lints_and_passes_its_tests_with_full_coverage(name: str, t
     works(tmp_path / f"{name}.policy")
 
 
-@pytest.mark.parametrize("point", {kind: point for point, (kind, _) in POINTS.items()}.values())
-def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(
-    point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+STARTS = {kind: point for point, (kind, _) in POINTS.items()}.values()
+"""A point for each of the texts that a plugin may begin with."""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plugin of each."""
+    folder = tmp_path_factory.mktemp("packages")
+    for point in STARTS:
+        made("plugin", f"my-{point}", "--point", point, into=folder)
+    return folder
+
+
+@pytest.mark.parametrize("point", STARTS)
+def test_a_new_plugin_is_a_package_whose_policy_works(
+    point: str, packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made("plugin", "few-pods", "--point", point, into=tmp_path)
-    package = tmp_path / "few-pods"
-    assert sorted(path.name for path in package.iterdir()) == [
-        "README.md",
-        "few-pods.policy",
-        "few_pods.py",
-        "pyproject.toml",
-        "test_few_pods.py",
-    ]
+    name, package = f"my-{point}", packages / f"my-{point}"
+    module = module_name(name)
+    files = {"README.md", f"{name}.policy", f"{module}.py", "pyproject.toml", f"test_{module}.py"}
+    assert {path.name for path in package.iterdir()} == files
     assert "$" not in "".join(path.read_text() for path in package.iterdir())
 
     monkeypatch.syspath_prepend(str(package))
-    points = EntryPoints([EntryPoint("FewPods", "few_pods:ENTRY", GROUP)])
+    points = EntryPoints([EntryPoint(plugin_name(name), f"{module}:ENTRY", GROUP)])
     monkeypatch.setattr(installed_plugins, "entry_points", lambda group: points.select(group=group))
     monkeypatch.setattr(lint_files, "packages_bring_plugins", lambda: True)
     installed_registry.cache_clear()
     try:
-        works(package / "few-pods.policy")
+        works(package / f"{name}.policy")
     finally:
         installed_registry.cache_clear()
-        sys.modules.pop("few_pods", None)
+        sys.modules.pop(module, None)
 
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(package)]
-    ended = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stdout
-    assert "2 passed" in ended.stdout
+
+def test_tests_of_new_plugins_pass_and_all_is_written_as_ruff_would_have_it(packages: Path) -> None:
+    path = os.pathsep.join(map(str, (*packages.iterdir(), ROOT)))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    for tool, *arguments in (
+        ("pytest", "-q", "-p", "no:cacheprovider", "."),
+        ("ruff", "check", "--no-cache", "--isolated", "--line-length", "120", "--config", "src = ['my-*']", "."),
+        ("ruff", "format", "--no-cache", "--check", "--isolated", "--line-length", "120", "."),
+    ):
+        command = [sys.executable, "-m", tool, *arguments]
+        ended = subprocess.run(command, cwd=packages, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert tool != "pytest" or f"{2 * len(STARTS)} passed" in ended.stdout
 
 
 def test_every_extension_point_of_kube_scheduler_has_a_start() -> None:
@@ -87,16 +103,6 @@ def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
     project = tomllib.loads((tmp_path / "few-pods" / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["policyengine.plugins"] == {"FewPods": "few_pods:ENTRY"}
     assert (plugin_name("few-pods"), module_name("few-pods")) == ("FewPods", "few_pods")
-
-
-@pytest.mark.parametrize("point", {kind: point for point, (kind, _) in POINTS.items()}.values())
-def test_a_new_plugin_is_written_as_ruff_would_have_it(point: str, tmp_path: Path) -> None:
-    made("plugin", "few-pods", "--point", point, into=tmp_path)
-    package = tmp_path / "few-pods"
-    for check in (["check"], ["format", "--check"]):
-        command = [sys.executable, "-m", "ruff", *check, "--isolated", "--line-length", "120", "."]
-        ended = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize(

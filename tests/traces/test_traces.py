@@ -112,25 +112,19 @@ def test_jobs_of_the_standard_workload_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "traces" / "openb").is_dir(), reason="the traces are not there")
-def test_the_openb_trace_is_one_recording_to_the_byte(tmp_path: Path) -> None:
+def test_the_openb_trace_is_one_recording_to_the_byte_and_one_run_of_a_shipped_policy_to_the_digest(
+    tmp_path: Path,
+) -> None:
     tables = [str(SHARED / "traces" / "openb" / name) for name in ("nodes.csv.gz", "pods-default.csv.gz")]
     outs = [tmp_path / "one", tmp_path / "other"]
     for out in outs:
-        done = CliRunner().invoke(cli, ["import", "openb", *tables, "-o", str(out)])
+        done = CliRunner().invoke(cli, ["import", "openb", *tables, "--scheduler", "bin-packing", "-o", str(out)])
         assert done.stdout == f"8,152 pods in {out}\n"
     first, second = ((out / "000001.recording").read_bytes() for out in outs)
     assert first == second
     assert len(first) < 1 << 20
-
-
-@pytest.mark.skipif(not (SHARED / "traces" / "openb").is_dir(), reason="the traces are not there")
-def test_the_openb_trace_under_a_shipped_policy_is_one_run_to_the_digest(tmp_path: Path) -> None:
-    tables = [str(SHARED / "traces" / "openb" / name) for name in ("nodes.csv.gz", "pods-default.csv.gz")]
-    out = tmp_path / "openb"
-    arguments = ["import", "openb", *tables, "--scheduler", "bin-packing", "-o", str(out)]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
     policy = Path(__file__).resolve().parents[2] / "policies" / "bin-packing.policy"
-    run = rerun(read(out), [compile_policy(policy.read_text(encoding="utf-8"))])
+    run = rerun(read(outs[0]), [compile_policy(policy.read_text(encoding="utf-8"))])
     fates = "".join(f"{pod.uid} {pod.node} {pod.bound} {pod.how} {pod.ended}\n" for pod in run.ledger.pods.values())
     assert len(run.ledger.pods) == 8152
     assert blake2b(fates.encode(), digest_size=8).hexdigest() == "f658290e510f8dc5"

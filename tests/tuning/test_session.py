@@ -33,8 +33,9 @@ def test_a_filter_that_is_too_narrow_is_opened_and_the_gain_holds_on_a_seed_that
 
 
 def test_processes_and_one_alone_find_the_same(tmp_path: Path) -> None:
-    alone = found(job(tmp_path, "p99(wait)", seeds=4))
-    assert found(job(tmp_path, "p99(wait)", seeds=4), lambda work: Processes(work, 2)) == alone
+    asked = job(tmp_path, "p99(wait)", seeds=4)
+    alone = found(asked, trials=8)
+    assert found(asked, lambda work: Processes(work, 2), trials=8) == alone
     assert alone.gain is not None
 
 
@@ -128,7 +129,7 @@ def test_constraints_hold_where_it_was_trained_and_are_counted_where_it_was_not(
     result = found(job(tmp_path, "p99(wait)", constraints=("utilisation.cpu <= 0.9",)))
     assert result.best.broken == 0
     with pytest.raises(NothingToChoose, match="keeps the constraints"):
-        found(job(tmp_path, "p99(wait)", constraints=("pods < 1",)))
+        found(job(tmp_path, "p99(wait)", constraints=("pods < 1",)), trials=2)
 
 
 def test_two_objectives_have_a_front_and_the_best_is_on_it(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from policyengine.policy_compiler import compile_files
 from policyengine.trials.simulation import Simulation
 from policyengine.tuning.sweep import Pair, Recordings, Seeds, changes, distribution, distributions
 from policyengine.tuning.tuned_policy import in_tree
-from policyengine.tuning.workers import Processes
 from tests.tuning.played import TEXT, recording, scenario, source
 
 WIDE = LoadedFrom({"p.policy": TEXT}, {"most": "40"})
@@ -44,12 +43,6 @@ def test_a_recording_of_many_has_the_figures_of_a_plan_of_it(tmp_path: Path) -> 
     assert pair.old == measures(rerun(history, served))
     assert pair.new == measures(rerun(history, [wide], memberships=Memberships(served, [wide])))
     assert Recordings(WIDE, WIDE, in_tree)(str(path)).old == pair.new
-
-
-def test_processes_play_what_one_alone_plays(tmp_path: Path) -> None:
-    work = Seeds(str(scenario(tmp_path)), WIDE, in_tree)
-    with Processes(work, 2) as workers:
-        assert list(workers.answers([1, 2, 3])) == [work(seed) for seed in (1, 2, 3)]
 
 
 def test_a_distribution_has_the_interval_of_its_mean() -> None:
