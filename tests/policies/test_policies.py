@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from policyengine.commands.lint import lint
 from policyengine.compiler.coverage import Coverage
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source, render
@@ -51,6 +53,12 @@ def test_a_policy_compiles_without_a_finding_and_has_tests(file: Path) -> None:
 @pytest.mark.parametrize("file", [*FILES, *LIBRARIES], ids=lambda file: file.stem)
 def test_a_policy_is_written_in_the_one_style(file: Path) -> None:
     assert format_source(source_of(file)) == (source_of(file).text, [])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_policy_is_clean_at_the_default_level_of_lint(file: Path) -> None:
+    result = CliRunner().invoke(lint, [str(file), str(FOLDER / "lib")])
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
