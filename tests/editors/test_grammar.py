@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.language.diagnostics import Source
@@ -61,6 +61,7 @@ def test_a_word_that_is_used_as_a_name_is_no_keyword(text: str):
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_number_has_the_colour_of_its_kind(kind: str, data: st.DataObject):
     number = data.draw(

@@ -124,7 +124,7 @@ def test_any_expression_keeps_its_meaning(tree: Expr) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_white_space_and_comments_anywhere_change_nothing_but_themselves(data: st.DataObject) -> None:
     tokens = tokenise(EVERYTHING, "").tokens
     gaps = data.draw(st.lists(st.integers(0, len(tokens) - 1), max_size=8))

@@ -107,7 +107,7 @@ def test_every_mutant_compiles_and_differs_from_the_policy(file: Path) -> None:
     assert found
     for mutant in found:
         assert mutant.policy != policy, mutant.change
-    for mutant in found[:: max(1, len(found) // 12)]:
+    for mutant in found[:: max(1, len(found) // 6)]:
         assert isinstance(compile_checked(mutant.policy), Profile), mutant.change
     places = [(mutant.file, mutant.span.start) for mutant in found]
     assert places == sorted(places)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from policyengine.commands.policies import load_profiles
 from policyengine.diagnosis.explain import explain
+from policyengine.framework.profile import Profile
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"
 KEYS = ("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage")
@@ -26,11 +28,15 @@ Amounts = NDArray[np.float64]
 Measure = Callable[[Amounts, Amounts], float]
 
 
+@cache
+def profile_of(name: str, params: tuple[tuple[str, str], ...]) -> Profile:
+    profiles = load_profiles([FOLDER / f"{name}.policy", FOLDER / "lib"], dict(params))
+    return next(one for one in profiles if one.name == name)
+
+
 def evaluated(name: str, nodes: list[Any], pods: list[Any], **params: str) -> dict[str, Any]:
     """What the policy says of the one pod of `pods` that waits."""
-    profiles = load_profiles([FOLDER / f"{name}.policy", FOLDER / "lib"], params)
-    profile = next(one for one in profiles if one.name == name)
-    (entry,) = explain({"nodes": nodes, "pods": pods}, profile)
+    (entry,) = explain({"nodes": nodes, "pods": pods}, profile_of(name, tuple(params.items())))
     return entry
 
 

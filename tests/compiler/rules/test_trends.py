@@ -196,9 +196,9 @@ def wrongly_passed(seed: int) -> tuple[bool, bool]:
 
 @pytest.mark.parametrize("first", range(0, 3000, 1000))
 def test_no_pod_that_is_placed_lets_another_pass_where_a_filter_says_that_none_does(first: int) -> None:
-    found = {seed: wrongly_passed(seed) for seed in range(first, first + 1000)}
+    found = {seed: wrongly_passed(seed) for seed in range(first, first + 500)}
     assert [seed for seed, (_, is_wrong) in found.items() if is_wrong] == []
-    assert sum(claimed for claimed, _ in found.values()) > 100
+    assert sum(claimed for claimed, _ in found.values()) > 50
 
 
 def test_a_filter_that_claims_it_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def come_to_rest(driver: Driver, pods: dict[str, PodBuilder]) -> None:
 
 
 def test_nobody_waits_who_would_pass_now() -> None:
-    assert {seed: found for seed in range(400) if (found := stranded(seed))} == {}
+    assert {seed: found for seed in range(200) if (found := stranded(seed))} == {}
 
 
 def test_a_wake_up_that_is_lost_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
