@@ -78,18 +78,6 @@ def test_a_variable_of_a_macro_may_be_handed_over_without_meeting_the_body_s_own
     assert evaluated(found.lets[-1].value) is True
 
 
-def test_a_score_by_a_function_is_known_to_be_bounded() -> None:
-    policy("""
-        function percent(part: double): double = clamp(100 * part, 0, 100)
-        score "s" weight 1 = percent(ratio(node.used.cpu, node.allocatable.cpu))
-    """)
-
-
-def test_a_literal_becomes_what_the_parameter_is() -> None:
-    found = policy("function f(a: memory, b: double): bool = a > 1Gi && b > 0.5\nlet x = f(4, 1)")
-    assert [str(part.type) for part in walk(found.lets[0].value) if isinstance(part, ir.Const)]
-
-
 def test_a_cycle_is_one_finding_that_names_it() -> None:
     found = findings("""
         function f(a: int): int = g(a) + 1

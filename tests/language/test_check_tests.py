@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.language import ir
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir import test_nodes as ir_test
-from policyengine.language.types import BOOL
 from policyengine.policy_compiler import checked
 
 HEAD = """policy "p" {
@@ -101,16 +98,6 @@ def test_what_is_wrong_is_said(step: str, code: str, message: str) -> None:
 def test_the_functions_mean_nothing_outside_tests() -> None:
     _, found = checked(Source("x.policy", 'policy "p" { filter "f" { require placed("p") } }'))
     assert [finding.code for finding in found] == ["PE1003"]
-
-
-def test_a_condition_is_a_typed_tree() -> None:
-    (policy,), found = checked(Source("x.policy", HEAD + '    expect that placed("p")\n  }\n}'))
-    assert not found
-    (test,) = policy.tests
-    assert isinstance(test, ir_test.Test)
-    step = test.steps[-1]
-    assert isinstance(step, ir_test.ExpectThat)
-    assert (step.condition.type, type(step.condition)) == (BOOL, ir.Call)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The Policy API of old: predicates and priorities become plugins, and rules where a label was meant."""
 
-import json
 from typing import Any
 
 import pytest
@@ -93,7 +92,3 @@ def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
         documents("f", [value])
         read_policy(value, IN_TREE)
     assert message in str(caught.value)
-
-
-def test_json_is_yaml() -> None:
-    assert documents("f", [json.loads(json.dumps(policy()))])[0].kind == "Policy"

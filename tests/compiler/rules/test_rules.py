@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.events import ActionType, Resource
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.compiler.rules.filter import RuleFilter
-from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import QueueingHint
 from policyengine.framework.plugin import Reads, SituationReader
 from policyengine.framework.profile import Profile
-from policyengine.framework.status import Code
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -335,27 +332,6 @@ def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values
         assert 0 <= score <= 100
         assert -1 < exact_score(value, counted, normalize) - score < 1
         assert np.isfinite(value) or score == 0
-
-
-def test_refusals_and_raw_scores_do_not_depend_on_how_many_rows_are_asked() -> None:
-    profile = policy(
-        'filter "f" { require node.free.memory > 4Gi }'
-        ' score "s" weight 1 normalize max = ln(node.allocatable.memory / 1Gi + 0.5)'
-    )
-    rule, score = profile.filters[0], profile.scores[0][0]
-    assert isinstance(rule, RuleFilter)
-    assert isinstance(score, RuleScore)
-    pod, snapshot = make_pod().info(), cluster(*(node(f"n{i}", memory=f"{i + 1}Gi") for i in range(9)))
-    (_, filtering), (_, scoring) = rule.pre_filter(pod, snapshot), score.pre_score(pod, snapshot)
-    assert filtering is not None
-    assert scoring is not None
-    refused, raw = rule.filter(filtering, snapshot, np.arange(9)), score.score(scoring, snapshot, np.arange(9))
-    assert list(refused.refused) == [1] * 4 + [0] * 5
-    assert refused.refusals[0].code is Code.UNSCHEDULABLE
-    for row in range(9):
-        only = np.array([row])
-        assert rule.filter(filtering, snapshot, only).refused[0] == refused.refused[row]
-        assert score.score(scoring, snapshot, only)[0] == raw[row]
 
 
 def test_random_scores_are_the_same_in_every_replay() -> None:
