@@ -9,21 +9,35 @@ comparison.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.language.parse import parse_expression
-from policyengine.language.syntax.expression_nodes import Call, Expr, Name, Select, names_in, walk
+from policyengine.language.syntax.expression_nodes import (
+    Binary,
+    Call,
+    Conditional,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Select,
+    children,
+    names_in,
+    walk,
+)
 from policyengine.plan.measures import PERCENTILES, measures
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger
 
-_PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*(wait)\s*\)")
-_FIGURE: Final = re.compile(r"(?<![.\w\"])(?!old\b)[a-z]\w*\b(?!\()(?:\.\w+|\[\"[^\"]*\"\])*")
+_PERCENTILE: Final = re.compile(rf"\b({'|'.join(PERCENTILES)})\(\s*((?:old\s*\.\s*)?wait)\s*\)")
+_COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=", "in")
 _GROUPS: Final = ("gangs", "share", "spread", "wait")
 """Figures whose parts are always the same."""
-_OLD: Final = re.compile(r"(?<![.\w])old\b(?![.\[\w])")
+_MAY_COME: Final = ("no such key", "division by zero")
+"""What is wrong where there are no figures yet, and may be right where there are."""
+_OLD: Final = "old"
 
 
 class WrongCondition(ValueError):
@@ -41,9 +55,8 @@ def holds(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> boo
 
 def value(expression: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> object:
     """What the expression comes to. Raises `WrongCondition`."""
-    text = "".join(_with_old(part) for part in re.split(r"(\|\||&&|[()])", _plain(expression)))
     try:
-        return evaluate(text, {**new, "old": dict(old)})
+        return evaluate(_with_old(expression), {**new, _OLD: dict(old)})
     except EvaluationError as error:
         known = ", ".join(sorted(new))
         raise WrongCondition(f"`{expression}`: {error}; the figures are {known}, and `old.` before each") from None
@@ -51,11 +64,9 @@ def value(expression: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> ob
 
 def figures_in(expression: str) -> list[str]:
     """The figures of the new run that an expression names, as `wait.p99`."""
-    return [found[0] for found in _FIGURE.finditer(_plain(expression))]
-
-
-def _plain(expression: str) -> str:
-    return _PERCENTILE.sub(r"\2.\1", expression)
+    text = _plain(expression)
+    syntax = _parsed(text)
+    return [] if syntax is None else [_written(text, one) for one in _figures(syntax, _variables(syntax))]
 
 
 def check(condition: str) -> None:
@@ -65,27 +76,102 @@ def check(condition: str) -> None:
     try:
         holds(condition, none, none)
     except WrongCondition as error:
-        if not any(late in str(error) for late in ("no such key", "division by zero")):
+        if not any(late in str(error) for late in _MAY_COME):
             raise
     # What stands behind an operand that decides is not evaluated: a figure that is none would not be noticed there.
-    syntax, _ = parse_expression(_plain(condition))
-    for part in () if syntax is None else walk(syntax):
-        if isinstance(part, Select) and isinstance(part.operand, Name):
-            group = part.operand.name
-            known: Mapping[str, Any] = none[group] if group in _GROUPS else {part.field: None}
-            if part.field not in known:
-                raise WrongCondition(f"`{condition}`: `{group}` has no `{part.field}`; there are {', '.join(known)}")
-    for name in sorted(() if syntax is None else names_in(syntax) - _variables(syntax) - {"old", *none}):
-        value(name, none, none)
+    text = _with_old(condition)
+    syntax = _parsed(text)
+    assert syntax is not None
+    variables, parts = _variables(syntax), list(walk(syntax))
+    for part in parts:
+        _check_figure(condition, part, none)
+    names = names_in(syntax) | {path[1] for part in parts if len(path := _path(part)) > 1 and path[0] == _OLD}
+    for one in (*_operands(syntax, text, variables), *sorted(names - variables - {_OLD, "", *none})):
+        try:
+            value(one, none, none)
+        except WrongCondition as error:
+            if not any(late in str(error) for late in _MAY_COME):
+                raise
+
+
+def _check_figure(condition: str, part: Expr, none: Mapping[str, Any]) -> None:
+    """That what it names of a group is there."""
+    group, *fields = [name for name in _path(part) if name != _OLD] or [""]
+    if isinstance(part, Name) or group not in none or (group not in _GROUPS and isinstance(none[group], Mapping)):
+        return
+    known = none[group] if group in _GROUPS else {}
+    if fields and fields[0] and fields[0] not in known:
+        there = f"there are {', '.join(known)}" if known else "it is a number"
+        raise WrongCondition(f"`{condition}`: `{group}` has no `{fields[0]}`; {there}")
+
+
+def _operands(syntax: Expr, text: str, variables: frozenset[str]) -> Iterator[str]:
+    """What is evaluated only where something else decides so; without what a macro has of its elements."""
+    for part in walk(syntax):
+        if isinstance(part, Conditional) or (isinstance(part, Binary) and part.op in ("&&", "||")):
+            yield from (_written(text, one) for one in children(part) if names_in(one).isdisjoint(variables))
+
+
+def _plain(expression: str) -> str:
+    return _PERCENTILE.sub(r"\2.\1", expression)
+
+
+def _with_old(expression: str) -> str:
+    """The expression, with what each `old` alone stands for: the old run's value of the first figure of its comparison,
+    of all where it is in none."""
+    text = _plain(expression)
+    syntax = _parsed(text)
+    if syntax is None:
+        return text
+    variables = _variables(syntax)
+    parts = [(syntax, next(_figures(syntax, variables), None))]
+    found = []
+    while parts:
+        part, figure = parts.pop()
+        if isinstance(part, Binary) and part.op in _COMPARISONS:
+            figure = next(_figures(part, variables), None)
+        if isinstance(part, Name) and part.name == _OLD and figure is not None:
+            found.append((part.span, f"{_OLD}.{_written(text, figure)}"))
+        elif not (_path(part) and _path(part)[0] == _OLD):
+            parts += [(one, figure) for one in children(part)]
+    for span, figure_text in sorted(found, key=lambda one: one[0].start, reverse=True):
+        text = text[: span.start] + figure_text + text[span.end :]
+    return text
+
+
+def _parsed(text: str) -> Expr | None:
+    syntax, findings = parse_expression(text)
+    return None if findings else syntax
+
+
+def _written(text: str, part: Expr) -> str:
+    return text[part.span.start : part.span.end]
+
+
+def _figures(syntax: Expr, variables: frozenset[str]) -> Iterator[Expr]:
+    """The figures of the new run that it names, as they are written, from the left."""
+    parts = [syntax]
+    while parts:
+        part = parts.pop()
+        path = _path(part)
+        if not path:
+            parts += reversed(children(part))
+        elif path[0] != _OLD and path[0] not in variables:
+            yield part
+
+
+def _path(part: Expr) -> list[str]:
+    """`["quotas", "red", "cpu"]` of `quotas["red"].cpu`, "" for what is worked out; nothing for what is no name."""
+    if isinstance(part, Name):
+        return [part.name]
+    if not isinstance(part, Select | Index) or not (path := _path(part.operand)):
+        return []
+    if isinstance(part, Select):
+        return [*path, part.field]
+    return [*path, part.key.value if isinstance(part.key, Literal) and isinstance(part.key.value, str) else ""]
 
 
 def _variables(syntax: Expr) -> frozenset[str]:
     """The names that macros give to elements."""
     calls = (part for part in walk(syntax) if isinstance(part, Call) and part.target is not None)
     return frozenset(first.name for call in calls for first in call.args[:1] if isinstance(first, Name))
-
-
-def _with_old(part: str) -> str:
-    """A comparison, with what `old` alone stands for."""
-    figure = _FIGURE.search(part)
-    return part if figure is None else _OLD.sub(f"old.{figure[0]}", part)

@@ -11,12 +11,14 @@ OLD = {
     "evictions": 3,
     "wait": {"p50": 1.0, "p99": 10.0},
     "utilisation": {"cpu": 0.5, "nvidia.com/gpu": 0.9},
+    "quotas": {"the old team": {"cpu": 0.5}},
 }
 NEW = {
     "waiting": 0,
     "evictions": 3,
     "wait": {"p50": 2.0, "p99": 13.0},
     "utilisation": {"cpu": 0.6, "nvidia.com/gpu": 0.8},
+    "quotas": {"the old team": {"cpu": 0.6}},
 }
 
 
@@ -32,6 +34,12 @@ NEW = {
         ("evictions <= old.evictions", True),
         ('utilisation["nvidia.com/gpu"] < old', True),
         ("utilisation.cpu < old", False),
+        ('quotas["the old team"].cpu > old', True),
+        ("quotas.exists(name, quotas[name].cpu > old)", True),
+        ("(waiting + 1) > old + 1", False),
+        ("(wait.p99 - old) / old > 0.2", True),
+        ("double(evictions) > 0.9 * double(old)", True),
+        ("p99(old.wait) > old.wait.p99 || p99(wait) > (1.2 * (old))", True),
     ],
 )
 def test_a_condition_is_about_the_new_run_and_old_stands_for_the_same_figure_of_the_old(
@@ -47,7 +55,7 @@ def test_what_is_no_condition_is_told_with_what_there_is(condition: str) -> None
     with pytest.raises(WrongCondition):
         holds(condition, OLD, NEW)
     if condition == "waitng > 0":
-        with pytest.raises(WrongCondition, match="the figures are evictions, utilisation, wait, waiting"):
+        with pytest.raises(WrongCondition, match="the figures are evictions, quotas, utilisation, wait, waiting"):
             holds(condition, OLD, NEW)
 
 
@@ -62,6 +70,10 @@ def test_what_is_no_condition_is_told_with_what_there_is(condition: str) -> None
         "waiting > 0 && waitng > 0",
         "p99(wait) > 1.2 * old && wait.p42 > 0",
         "waiting == 0 || gangs.halves > 0",
+        "waiting == 0 || old.wait.p42 > 0.0",
+        "waiting == 0 || old.waitng > 0",
+        'waiting == 0 || wait["p42"] > 0.0',
+        "waiting == 0 || p42(wait) > 0.0",
     ],
 )
 def test_what_is_no_condition_is_known_before_anything_is_played(condition: str) -> None:
