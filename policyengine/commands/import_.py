@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_read
+from policyengine.commands.options import UnusableInput, cannot_read, cannot_write
 from policyengine.commands.progress import progress
 from policyengine.version import __version__
 
@@ -62,7 +62,8 @@ def import_(
     except (UnicodeDecodeError, EOFError, zlib.error) as error:
         raise UnusableInput(f"a file cannot be read as text: {error}") from None
     except OSError as error:
-        raise cannot_read(Path(error.filename or tables[0]), error) from None
+        read = Path(error.filename or out)
+        raise (cannot_write if out in (read, *read.parents) else cannot_read)(read, error) from None
     click.echo(f"{count:,} pods in {out}")
 
 
@@ -83,5 +84,8 @@ def _csv(tables: tuple[Path, ...], mapping: Path | None, out: Path, scheduler: s
     from policyengine.traces.mapping import nodes_of, openb, pods_of, read, start_of
     from policyengine.traces.writing import write
 
-    said = openb() if mapping is None else read(regular_file.read(mapping, LARGEST).decode(), str(mapping))
+    try:
+        said = openb() if mapping is None else read(regular_file.read(mapping, LARGEST).decode(), str(mapping))
+    except OSError as error:
+        raise cannot_read(mapping or Path(), error) from None
     return write(out, __version__, start_of(said), scheduler, nodes_of(said, tables), pods_of(said, tables))

@@ -195,12 +195,12 @@ def _recording(path: Path | None, redaction: Redaction | None) -> Iterator[Calla
     except OSError as error:
         raise cannot_write(path, error) from None
     try:
-        yield recording.recorded
-    finally:
         try:
+            yield recording.recorded
+        finally:
             recording.close()
-        except OSError as error:
-            raise cannot_write(path, error) from None
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | None:

@@ -21,7 +21,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -59,10 +59,11 @@ def openb() -> Said:
 
 
 def start_of(mapping: Said) -> float:
-    """Seconds since the epoch. Raises `TraceError`."""
+    """Seconds since the epoch; in UTC unless it says otherwise. Raises `TraceError`."""
     try:
-        return datetime.fromisoformat(mapping.get("start", "2026-01-05T00:00:00Z")).timestamp()
-    except ValueError:
+        start = datetime.fromisoformat(mapping.get("start", "2026-01-05T00:00:00Z"))
+        return (start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         raise TraceError(f"`start` is `{mapping['start']}`; write it as 2026-01-05T00:00:00Z") from None
 
 
@@ -122,11 +123,11 @@ def _rows(said: Said, tables: Sequence[Path]) -> Iterator[tuple[Row, str]]:
 
 
 def opened(path: Path) -> TextIO:
-    """A text file, which may be compressed with gzip."""
+    """A text file, which may be compressed with gzip, and begin with a byte order mark."""
     file = path.open("rb")
     if file.peek(2)[:2] == _GZIP:
-        return io.TextIOWrapper(gzip.GzipFile(fileobj=file), encoding="utf-8", newline="")
-    return io.TextIOWrapper(file, encoding="utf-8", newline="")
+        return io.TextIOWrapper(gzip.GzipFile(fileobj=file), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
 
 
 def _text(said: Said, row: Row, where: str) -> str:

@@ -13,7 +13,7 @@ from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import PodGroup
 from policyengine.recording.directory import Limits, RecordingDirectory
-from policyengine.recording.encoding import Began
+from policyengine.recording.encoding import LATEST, Began
 from policyengine.recording.recorder import Recorder
 from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 
@@ -68,6 +68,8 @@ def write(
 
     Raises `TraceError`, `OSError`, `DirectoryInUse`.
     """
+    if not 0.0 <= start <= LATEST - LONGEST:
+        raise TraceError("the trace starts before 1970, or later than 100 years before the year 10000")
     directory = RecordingDirectory(path, Limits(file_age=float("inf")))
     recorder = Recorder(Began(program, "trace", watched_only=True))
     try:

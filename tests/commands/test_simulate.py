@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
 from policyengine.commands.reports.simulate_table import BARS, sparkline
+from policyengine.recording.directory import RecordingDirectory
 from tests.commands.process import policyengine
 
 SCENARIO = """
@@ -186,6 +189,18 @@ def test_what_was_recorded_comes_again_and_the_scenario_on_top(scenario: Path, t
     assert pods_of(simulate("--recording", kept, "-o", "json")) == first
     more.write_text("duration: 1h\nnodes: [{name: big, allocatable: {cpu: 16}, at: 30min}]\npods: []\n")
     assert pods_of(simulate(more, "--recording", kept, "-o", "json")) == first | {"default/wide": ("big", 1800.0)}
+
+
+def test_a_disk_that_is_full_ends_a_simulation_that_is_recorded(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(directory: RecordingDirectory, file: object, written: bytes) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr(RecordingDirectory, "_put", put)
+    monkeypatch.setattr("policyengine.recording.recorder.FRAME", 1)
+    told = simulate(scenario, "--record", tmp_path / "kept")
+    assert (told.exit_code, told.stderr) == (2, f"Error: cannot write `{tmp_path}/kept`: no space left on device\n")
 
 
 def test_the_policies_that_served_are_those_of_the_recording_unless_others_are_named(

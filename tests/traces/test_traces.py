@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from hashlib import blake2b
 from pathlib import Path
 
@@ -222,6 +223,36 @@ def test_a_time_that_cannot_be_is_told(tmp_path: Path, at: str) -> None:
     (tmp_path / "jobs.csv").write_text(TABLE)  # mended: what the first try left is in nobody's way
     again = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
     assert again.exit_code == 0, again.stderr
+
+
+@pytest.mark.parametrize("start", ["1969-12-31T00:00:00Z", "9999-12-31T00:00:00Z", "0001-01-01T00:00:00+09:00"])
+def test_a_trace_that_starts_at_no_time_of_a_recording_is_refused(tmp_path: Path, start: str) -> None:
+    (tmp_path / "map.yaml").write_text(MAPPING.replace("2026-01-05T00:00:00Z", start))
+    (tmp_path / "jobs.csv").write_text(TABLE)
+    done = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    assert done.exit_code == 2
+    assert "the trace starts before 1970, or later" in done.stderr
+
+
+def test_a_table_may_begin_with_a_mark_and_times_without_a_zone_are_in_utc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    (tmp_path / "map.yaml").write_text(MAPPING.replace("00:00:00Z", "00:00:00"))
+    (tmp_path / "jobs.csv").write_text(TABLE, encoding="utf-8-sig")
+    done = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    monkeypatch.undo()
+    time.tzset()
+    assert done.exit_code == 0, done.stderr
+    assert read(tmp_path / "out").start == 1_767_571_200.0
+
+
+def test_where_the_recording_cannot_be_written_it_is_what_is_named(tmp_path: Path) -> None:
+    (tmp_path / "jobs.swf").write_text(JOBS)
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(cli, ["import", "swf", str(tmp_path / "jobs.swf"), "-o", str(tmp_path / "file" / "out")])
+    assert (done.exit_code, done.stderr) == (2, f"Error: cannot write `{tmp_path}/file/out`: not a directory\n")
 
 
 def test_a_name_that_comes_again_is_another_pod(tmp_path: Path) -> None:
