@@ -1,4 +1,4 @@
-"""Devices that must be ready before their pod is bound: which are given, how long they are waited for, what is said."""
+"""Devices that must be ready before their pod is bound: how long they are waited for, what is said."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from tests.plugins.devices.devices import (
     claim,
     device,
     device_class,
-    exactly,
     gpus,
-    resource_slice,
     using,
 )
 from tests.scheduler.driver import NAME, START, Driver, binds, conditions, node
@@ -45,21 +43,6 @@ def given(*devices: Any, at: float = START, users: tuple[str, ...] = (), names: 
     status = allocated(*names, users=users, **CONDITIONS)
     status["allocation"]["allocationTimestamp"] = format_time(at)
     return {**status, "devices": list(devices)}
-
-
-# --- which are given --------------------------------------------------------------------------------------
-
-
-def test_pools_with_devices_that_must_be_made_ready_come_last() -> None:
-    slices = (resource_slice(SLOW, node="n0", pool="a"), resource_slice("quick", node="n0", pool="b"))
-    assert World(*slices, claim(exactly(count=2))).reserve() == [[("r", "quick"), ("r", "g")]]
-
-
-def test_the_allocation_names_the_conditions_of_its_devices() -> None:
-    world = World(gpus(SLOW), claim())
-    world.reserve()
-    ((result,),) = [one.allocation.devices.results for one in world.view.pending_claims if one.allocation]
-    assert (result.binding_conditions, result.binding_failure_conditions) == (("ready",), ("broken",))
 
 
 # --- a claim that is allocated ----------------------------------------------------------------------------

@@ -206,24 +206,6 @@ def test_parameters_are_repeated_for_each_request_that_they_name() -> None:
     assert [one.requests for one in pending.allocation.devices.config] == [("x", "y"), ("x", "y"), ()]
 
 
-@pytest.mark.parametrize(
-    ("where", "selector"),
-    [
-        ({"allNodes": True}, None),
-        (
-            {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}},
-            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]},
-        ),
-    ],
-)
-def test_an_allocation_is_tied_to_no_more_nodes_than_its_slices(where: Any, selector: Any) -> None:
-    world = World(resource_slice("g", "h", **where), claim(exactly(count=2)))
-    world.reserve("n1")
-    (pending,) = world.view.pending_claims
-    assert pending.allocation is not None
-    assert msgspec.json.decode(msgspec.json.encode(pending.allocation.node_selector)) == selector
-
-
 def test_a_device_that_binds_to_a_node_ties_the_claim_to_it() -> None:
     world = World(resource_slice({**device("g"), "bindsToNode": True}), claim())
     world.reserve("n1")

@@ -8,7 +8,6 @@ import pytest
 
 from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.objects import decode
-from policyengine.cluster.pod_info import PodInfo
 from policyengine.plugins.devices.extended_claim import ANNOTATION, ExtendedResources, asked_by
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.scheduler.actions import PatchObject
@@ -65,68 +64,18 @@ def test_of_two_classes_for_a_resource_the_newer_counts_then_the_first_by_name(b
     assert classes(*found)[GPU] == classes(*reversed(found))[GPU] == wins
 
 
-# --- which requests ----------------------------------------------------------------------------------------
-
-
-def containers(*asked: tuple[str, int]) -> PodInfo:
-    """Kinds in order: `init`, `sidecar`, `main`."""
-    made = make_pod("p")
-    inits = [
-        {
-            "name": f"{kind}{place}",
-            "resources": {"requests": {GPU: str(amount)}},
-            **({"restartPolicy": "Always"} if kind == "sidecar" else {}),
-        }
-        for place, (kind, amount) in enumerate(asked)
-        if kind != "main"
+def test_the_most_that_a_container_that_ends_needs_beyond_those_that_live_on_is_asked_for() -> None:
+    first, second, main = [
+        {"name": name, "resources": {"requests": {GPU: amount}}}
+        for name, amount in (("i", "3"), ("j", "4"), ("m", "2"))
     ]
-    mains = [
-        {"name": f"main{place}", "resources": {"requests": {"cpu": "1", GPU: str(amount)}}}
-        for place, (kind, amount) in enumerate(asked)
-        if kind == "main"
-    ]
-    return made.set("spec.initContainers", inits).set("spec.containers", mains).info()
-
-
-@pytest.mark.parametrize(
-    ("asked", "requests", "uses"),
-    [
-        ([("main", 2)], {"container-0-request-1": 2}, {"main0": ["container-0-request-1"]}),
-        (
-            [("main", 1), ("main", 1)],
-            {"container-0-request-1": 1, "container-1-request-1": 1},
-            {"main0": ["container-0-request-1"], "main1": ["container-1-request-1"]},
-        ),
-        ([("main", 0)], {}, {}),
-        (
-            [("init", 1), ("main", 2)],
-            {"container-1-request-1": 2},
-            {"main1": ["container-1-request-1"], "init0": ["container-1-request-1"]},
-        ),
-        (
-            [("init", 3), ("init", 4), ("main", 2)],
-            {"container-1-request-0": 2, "container-2-request-1": 2},
-            {
-                "main2": ["container-2-request-1"],
-                "init0": ["container-2-request-1", "container-1-request-0"],
-                "init1": ["container-2-request-1", "container-1-request-0"],
-            },
-        ),
-        (
-            [("sidecar", 1), ("init", 1), ("main", 0)],
-            {"container-0-request-0": 1, "container-1-request-0": 1},
-            {"sidecar0": ["container-0-request-0"], "init1": ["container-1-request-0"]},
-        ),
-    ],
-)
-def test_what_lives_on_asks_for_itself_and_what_ends_before_uses_that(asked: Any, requests: Any, uses: Any) -> None:
-    found = ExtendedResources(asked_by(containers(*asked).shape), backed_resources({"gpu": CLASS}))
-    made = found.on(make_node("n").build())
-    assert {one.name: one.exactly.count for one in made.requests if one.exactly} == requests
-    mapped: dict[str, list[str]] = {}
-    for one in made.mappings:
-        mapped.setdefault(one.container, []).append(one.request)
-    assert mapped == uses
+    pod = make_pod("p").set("spec.initContainers", [first, second]).set("spec.containers", [main]).info()
+    made = ExtendedResources(asked_by(pod.shape), backed_resources({"gpu": CLASS})).on(make_node("n").build())
+    counts = {one.name: one.exactly.count for one in made.requests if one.exactly}
+    assert counts == {"container-1-request-0": 2, "container-2-request-0": 2}
+    assert {(one.container, one.request) for one in made.mappings} == {
+        (name, f"container-{number}-request-0") for name in "ij" for number in (1, 2)
+    } | {("m", "container-2-request-0")}
 
 
 # --- which nodes -------------------------------------------------------------------------------------------
