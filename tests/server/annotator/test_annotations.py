@@ -29,10 +29,6 @@ def after(annotations: dict[str, str], patch: Patch) -> dict[str, str]:
     return {name: text for name, text in (annotations | patch).items() if text is not None}
 
 
-def test_a_node_is_told_what_it_has_free_and_what_it_uses() -> None:
-    assert patch_of(node("a"), LOAD, SETTINGS, NOW) == WRITTEN
-
-
 def test_without_a_forecast_none_is_written_and_another_s_is_left_alone() -> None:
     load = Load(Statistics(2.5, 0.25, 3.5, NOW - 10), None)
     theirs = {"forcasted-free-cpu": "7"}
@@ -40,38 +36,42 @@ def test_without_a_forecast_none_is_written_and_another_s_is_left_alone() -> Non
     assert "mean-free-cpu" in patch and not any("forcasted" in name for name in patch)
 
 
-def test_what_moved_within_the_tolerance_is_not_written_until_it_is_to_be_refreshed() -> None:
-    near = Load(Statistics(2.52, 0.26, 3.47, NOW + 60, 3.02), LOAD.memory)
-    assert patch_of(node("a", WRITTEN), near, SETTINGS, NOW + 60) == {}
-    far = Load(Statistics(2.55, 0.25, 3.5, NOW + 60, 3.0), LOAD.memory)
-    assert patch_of(node("a", WRITTEN), far, SETTINGS, NOW + 60) == {
-        "mean-free-cpu": "2550",
-        "policyengine.io/usage-at": "2027-01-15T08:01:00Z",
-    }
-    late = Load(Statistics(2.5, 0.25, 3.5, NOW + 400, 3.0), None)
-    assert patch_of(node("a", WRITTEN), late, SETTINGS, NOW + 400)["policyengine.io/usage-at"] is not None
-
-
 def test_what_is_measured_no_longer_is_removed() -> None:
     patch = patch_of(node("a", WRITTEN), Load(cpu=LOAD.cpu), SETTINGS, NOW)
     assert {name for name, text in patch.items() if text is None} == {name for name in WRITTEN if "memory" in name}
 
 
-def test_what_grows_old_is_marked_and_then_removed() -> None:
-    assert patch_of(node("a", WRITTEN), Load(), SETTINGS, NOW + 100) == {}
-    assert patch_of(node("a", WRITTEN), Load(), SETTINGS, NOW + 200) == {"policyengine.io/stale": "true"}
-    marked = WRITTEN | {"policyengine.io/stale": "true"}
-    assert patch_of(node("a", marked), Load(), SETTINGS, NOW + 300) == {}
-    assert after(marked, patch_of(node("a", marked), Load(), SETTINGS, NOW + 1000)) == {}
+MARKED = WRITTEN | {"policyengine.io/stale": "true"}
+NEAR = Load(Statistics(2.52, 0.26, 3.47, NOW + 60, 3.02), LOAD.memory)
+FAR = Load(Statistics(2.55, 0.25, 3.5, NOW + 60, 3.0), LOAD.memory)
+FUTURE = Statistics(2.5, 0.25, 3.5, NOW + 1e12)
+# What the node has, what is measured, and when -> what is written.
+PATCHES: dict[str, tuple[dict[str, str], Load, float, Patch]] = {
+    "a node is told what it has free and what it uses": ({}, LOAD, 0, WRITTEN),
+    "what moved within the tolerance is not written": (WRITTEN, NEAR, 60, {}),
+    "what moved by more is": (
+        *(WRITTEN, FAR, 60),
+        {"mean-free-cpu": "2550", "policyengine.io/usage-at": "2027-01-15T08:01:00Z"},
+    ),
+    "what is not measured stays for a while": (WRITTEN, Load(), 100, {}),
+    "what grows old is marked": (WRITTEN, Load(), 200, {"policyengine.io/stale": "true"}),
+    "what is marked stays for a while": (MARKED, Load(), 300, {}),
+    "and is removed": (MARKED, Load(), 1000, dict.fromkeys(MARKED)),
+    "a fresh measurement takes the mark away": (MARKED, LOAD, 0, {"policyengine.io/stale": None}),
+    "a measurement that is old itself counts as none": ({}, LOAD, 500, {}),
+    "what was measured in the future was not measured": ({}, Load(FUTURE, FUTURE), 0, {}),
+    "clocks may differ a little": (WRITTEN, Load(), -50, {}),
+}
 
 
-def test_a_fresh_measurement_takes_the_mark_away() -> None:
-    patch = patch_of(node("a", WRITTEN | {"policyengine.io/stale": "true"}), LOAD, SETTINGS, NOW)
-    assert patch == {"policyengine.io/stale": None}
+@pytest.mark.parametrize(("had", "load", "after", "patch"), PATCHES.values(), ids=PATCHES)
+def test_what_is_written(had: dict[str, str], load: Load, after: float, patch: Patch) -> None:
+    assert patch_of(node("a", had), load, SETTINGS, NOW + after) == patch
 
 
-def test_a_measurement_that_is_old_itself_counts_as_none() -> None:
-    assert patch_of(node("a"), LOAD, SETTINGS, NOW + 500) == {}
+def test_what_is_to_be_refreshed_is_written_though_it_has_not_moved() -> None:
+    late = Load(Statistics(2.5, 0.25, 3.5, NOW + 400, 3.0), None)
+    assert patch_of(node("a", WRITTEN), late, SETTINGS, NOW + 400)["policyengine.io/usage-at"] is not None
 
 
 def test_annotations_of_others_are_left_alone() -> None:
@@ -86,23 +86,11 @@ def test_the_congestion_is_a_whole_number_where_it_is_asked_for() -> None:
     assert patch == {"congestion-factor": "42", "policyengine.io/usage-at": "2027-01-15T08:00:00Z"}
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2027-13-01T00:00:00Z"])
-def test_a_time_that_is_none_is_as_old_as_can_be(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "soon", "2027-13-01T00:00:00Z", "2127-01-01T00:00:00Z"])
+def test_a_time_that_is_none_or_to_come_is_as_old_as_can_be(text: str) -> None:
     had = WRITTEN | {"policyengine.io/usage-at": text}
     assert after(had, patch_of(node("a", had), Load(), SETTINGS, NOW)) == {}
     assert after(had, patch_of(node("a", had), LOAD, SETTINGS, NOW)) == WRITTEN
-
-
-def test_a_time_to_come_is_as_old_as_can_be_but_for_clocks_that_differ_a_little() -> None:
-    had = WRITTEN | {"policyengine.io/usage-at": "2127-01-01T00:00:00Z"}
-    assert after(had, patch_of(node("a", had), Load(), SETTINGS, NOW)) == {}
-    assert after(had, patch_of(node("a", had), LOAD, SETTINGS, NOW)) == WRITTEN
-    assert patch_of(node("a", WRITTEN), Load(), SETTINGS, NOW - 50) == {}
-
-
-def test_what_was_measured_in_the_future_was_not_measured() -> None:
-    far = Statistics(2.5, 0.25, 3.5, NOW + 1e12)
-    assert patch_of(node("a"), Load(far, far), SETTINGS, NOW) == {}
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "much"])

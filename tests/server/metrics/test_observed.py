@@ -114,9 +114,7 @@ def test_a_refused_pod_waits_by_the_name_of_what_refused_it_until_it_is_bound() 
         assert (
             world.value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler") == 1
         )
-        large = node("large", "a")
-        large["status"]["allocatable"]["cpu"] = large["status"]["capacity"]["cpu"] = "8"
-        await create(world.outside, "/api/v1/nodes", large)
+        await create(world.outside, "/api/v1/nodes", node("large", "a", {"cpu": "8", "memory": "16Gi", "pods": "110"}))
         await asyncio.sleep(30)
         assert world.value("scheduler_unschedulable_pods", **labels) == 0
         assert world.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
@@ -135,9 +133,7 @@ def test_a_pod_that_only_time_brought_back_is_counted_when_it_is_bound(
     async def work(world: World) -> None:
         await world.pod("big", cpu="5")
         await asyncio.sleep(5)
-        large = node("large", "a")
-        large["status"]["allocatable"]["cpu"] = large["status"]["capacity"]["cpu"] = "8"
-        await create(world.outside, "/api/v1/nodes", large)
+        await create(world.outside, "/api/v1/nodes", node("large", "a", {"cpu": "8", "memory": "16Gi", "pods": "110"}))
         await asyncio.sleep(600)
         assert world.value("scheduler_pod_scheduling_attempts_count") == 1
         assert world.value("scheduler_pod_scheduled_after_flush_total") == flushed
