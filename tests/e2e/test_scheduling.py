@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,34 @@ def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(
     assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
     kubectl.apply(pod("c", scheduler_name="pinned"))
     kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
+
+
+MEMBERS = """policy "members" {
+  scheduler "members"
+  quota "a" when pod.labels[?"team"].orValue("") == "a" { limit: {cpu: 1} }
+  permit "slow" when pod.name == "held" { delay: 1s }
+  bind { annotations: {"example.com/placed": "on {node.name}, {node.free.cpu} left"} }
+}
+"""
+
+
+def test_annotations_of_a_binding_a_quota_and_a_delay_act_on_the_server(kubectl: Kubectl) -> None:
+    kubectl.apply(policy_map("members", MEMBERS))
+    status_of(kubectl, "members", "accepted")
+    first = pod("first", cpu="1", scheduler_name="members", team="a")
+    first["metadata"]["annotations"] = {"example.com/own": "stays"}
+    kubectl.apply(first)
+    kubectl.until("pod/first", "jsonpath={.spec.nodeName}")
+    annotations = json.loads(kubectl("get", "pod", "first", "-o", "json"))["metadata"]["annotations"]
+    assert annotations["example.com/own"] == "stays"
+    assert annotations["example.com/placed"].startswith(f"on {kubectl.node_of('first')}, ")
+    kubectl.apply(pod("second", cpu="1", scheduler_name="members", team="a"))
+    kubectl.until("pod/second", "condition=PodScheduled=false")
+    assert "quota a: 1 of 1 cpu are in use, the pod asks for 1" in kubectl("describe", "pod", "second")
+    began = time.monotonic()
+    kubectl.apply(pod("held", scheduler_name="members"))
+    kubectl.until("pod/held", "jsonpath={.spec.nodeName}")
+    assert time.monotonic() - began >= 0.9
 
 
 PLACED = 'policy "placed" {\n  scheduler "placed"\n  filter "there" { require node.name == "node-2" }\n}\n'

@@ -87,15 +87,17 @@ class World:
 
 
 @asynccontextmanager
-async def world(kind: str) -> AsyncIterator[World]:
+async def world(kind: str, *given: tuple[str, Json], **how: bool) -> AsyncIterator[World]:
+    """One with these (path, object), and controllers made so."""
     if kind == "envtest" and not os.environ.get(ASSETS):
         pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
     async with real() if kind == "envtest" else embedded() as (found, clock):
         tasks = [
             asyncio.create_task(Kubelet(found.transport, clock, stop_after=0.0).run()),
-            asyncio.create_task(ControllerManager(found.transport, clock).run()),
+            asyncio.create_task(ControllerManager(found.transport, clock, **how).run()),
         ]
-        await found.ask("POST", f"{CORE}/nodes", node("n1", "a"))
+        for path, one in ((f"{CORE}/nodes", node("n1", "a")), *given):
+            await found.ask("POST", path, one)
         try:
             yield found
         finally:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import pytest
-
-from policyengine.simulator.controllers.manager import ControllerManager
-from policyengine.simulator.real_server import ASSETS
-from policyengine.simulator.sandbox import CLASSES, node, storage_classes
-from tests.simulator.controllers.test_manager import CORE, MERGE, SPACE, World, embedded, on_both, real
+from policyengine.simulator.sandbox import CLASSES, storage_classes
+from tests.simulator.controllers.test_manager import CORE, MERGE, SPACE, World, on_both
+from tests.simulator.controllers.test_manager import world as cluster
 
 CLAIMS, VOLUMES = f"{SPACE}/persistentvolumeclaims", f"{CORE}/persistentvolumes"
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
-@asynccontextmanager
-async def world(kind: str) -> AsyncIterator[World]:
-    if kind == "envtest" and not os.environ.get(ASSETS):
-        pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
-    async with real() if kind == "envtest" else embedded() as (found, clock):
-        await found.ask("POST", f"{CORE}/nodes", node("n1", "a"))
-        for one in storage_classes():
-            await found.ask("POST", CLASSES, one)
-        disks = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner"}
-        await found.ask("POST", CLASSES, disks)
-        task = asyncio.create_task(ControllerManager(found.transport, clock, with_volumes=True).run())
-        try:
-            yield found
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+def world(kind: str) -> AbstractAsyncContextManager[World]:
+    disks = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner"}
+    return cluster(kind, *((CLASSES, one) for one in (*storage_classes(), disks)), with_volumes=True)
 
 
 async def claim(found: World, name: str, **spec: Any) -> None:
