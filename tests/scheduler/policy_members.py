@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
@@ -10,6 +11,7 @@ from policyengine.scheduler.actions import Action, Log
 from tests.scheduler.driver import NAME, Driver
 
 
+@cache
 def policy(members: str) -> Profile:
     """The profile of a policy with these members for the drivers' pods."""
     return compile_policy(f'policy "t" {{\n  scheduler "{NAME}"\n{members}\n}}')

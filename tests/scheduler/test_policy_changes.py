@@ -1,5 +1,8 @@
 """Policies come, change and go; several serve side by side."""
 
+from dataclasses import replace
+
+from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
     BindFailed,
@@ -9,7 +12,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
-from tests.scheduler.driver import NAME, Driver, Label, binds, node, notes, pod, profile
+from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, notes, pod, profile
 
 
 def serving(name, share=1, **changes):
@@ -56,6 +59,19 @@ def test_a_binding_that_fails_after_its_policy_was_removed_is_not_lost():
     assert driver.places("p") == ["unserved"]
     driver.send(ProfileReplaced(profile()))
     driver.until_wakeup()
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
+def test_a_new_version_without_the_refusing_rule_lets_its_pods_go():
+    never = Rule("never", lambda pod, node: Code.UNSCHEDULABLE, fingerprint="1")
+    strict = profile(filters=(*profile().filters, never))
+    driver = Driver(strict).showing(node("n1"), pod("p"), pod("big", cpu="100"))
+    assert len(notes(driver.cycle())) == 2
+    driver.now += 20.0
+    driver.send(ProfileReplaced(replace(strict, policy_hash="same rules")))
+    assert driver.places("p", "big") == ["unschedulable", "unschedulable"]
+    driver.send(ProfileReplaced(replace(strict, filters=strict.filters[:-1], policy_hash="fewer rules")))
+    assert driver.places("p", "big") == ["active", "unschedulable"]
     assert binds(driver.cycle()) == {"p": "n1"}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from policyengine.scheduler.messages import NodeDeleted, PodDeleted, ProfileReplaced
+import pytest
+
+from policyengine.scheduler.messages import Message, NodeDeleted, PodDeleted, ProfileReplaced
 from tests.builders import PodBuilder
 from tests.scheduler.driver import START, Driver, Label, binds, node, notes, pod, profile
 
@@ -73,18 +75,15 @@ def test_a_more_important_pod_passes_and_an_equal_one_does_not():
     assert list(binds(driver.cycle())) == ["urgent"]
 
 
-def test_room_is_given_up_when_the_gang_has_too_few_members():
+@pytest.mark.parametrize(
+    "message",
+    [PodDeleted("default", "a", "a"), ProfileReplaced(profile(policy_hash="new"))],
+    ids=["the gang has too few members", "the policy has no such gang any more"],
+)
+def test_room_is_given_up_when(message: Message):
     driver = full().showing(pod("late"))
     assert binds(driver.cycle()) == {}
-    gone(driver, "a")
-    driver.wait(3.0)
-    assert list(binds(driver.cycle())) == ["late"]
-
-
-def test_room_is_given_up_when_the_policy_has_no_such_gang_any_more():
-    driver = full().showing(pod("late"))
-    driver.cycle()
-    driver.send(ProfileReplaced(profile(policy_hash="new")))
+    driver.send(message)
     driver.wait(3.0)
     assert "late" in binds(driver.cycle())
 

@@ -22,8 +22,8 @@ TEXT = (Path(__file__).parents[3] / "policies" / "pod-groups.policy").read_text(
 _compiled = cache(compile_policy)
 
 
-def scheduler(policy: str = TEXT) -> Driver:
-    return Driver(_compiled(policy))
+def scheduler(policy: str = TEXT, synced: bool = True) -> Driver:
+    return Driver(_compiled(policy), synced=synced)
 
 
 def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:

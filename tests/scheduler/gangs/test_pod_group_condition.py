@@ -133,7 +133,7 @@ def test_members_that_wait_at_permit_are_not_scheduled_yet():
 
 
 def test_a_successor_writes_what_was_lost():
-    driver = Driver(compile_policy(TEXT), synced=False)
+    driver = scheduler(synced=False)
     show_group(driver)
     driver.see(node("n1"), member("a").node("n1"), member("b").node("n1"))
     assert said(driver.send(CacheSynced())) == [SCHEDULED]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import PodGroup
-from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import CacheSynced, ObjectDeleted, ObjectObserved, PodDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, binds, node, notes, pod
+from tests.scheduler.gangs import native_groups
+from tests.scheduler.gangs.native_groups import NAME
 
-POLICY = (Path(__file__).parents[3] / "policies" / "pod-groups.policy").read_text(encoding="utf-8")
-NAME = "pod-group-scheduler"
 
-
-def scheduler() -> Driver:
-    return Driver(compile_policy(POLICY)).showing(node("n1", cpu="4"))
+def scheduler(synced: bool = True) -> Driver:
+    return native_groups.scheduler(synced=synced).showing(node("n1", cpu="4"))
 
 
 def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:
@@ -139,7 +135,7 @@ def test_a_pod_that_finishes_leaves_one_watch_as_deleted_and_comes_by_another(de
 
 
 def test_a_scheduler_that_starts_late_finishes_the_groups_of_pods_that_have_finished():
-    driver = Driver(compile_policy(POLICY), synced=False)
+    driver = scheduler(synced=False)
     driver.see(ended("a"), ended("b"))
     show_group(driver, minimum=2, version=1)
     assert statuses(driver.send(CacheSynced())) == [status("Finished", scheduled=2, succeeded=2)]
