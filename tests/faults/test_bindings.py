@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -151,14 +152,19 @@ async def test_10_a_namesake_takes_the_place_of_a_pod_that_is_being_bound(world:
     await world.settle()
 
 
-def not_minding_not_found(patch: Any) -> None:
-    original = state._HANDLERS[BindFailed]
+def not_minding(failure: BindFailure) -> Callable[[Any], None]:
+    """Bindings that fail so are left as they are."""
 
-    def handle(core: Any, message: BindFailed) -> None:
-        if message.failure is not BindFailure.NOT_FOUND:
-            original(core, message)
+    def patched(patch: Any) -> None:
+        original = state._HANDLERS[BindFailed]
 
-    patch.setitem(state._HANDLERS, BindFailed, handle)
+        def handle(core: Any, message: BindFailed) -> None:
+            if message.failure is not failure:
+                original(core, message)
+
+        patch.setitem(state._HANDLERS, BindFailed, handle)
+
+    return patched
 
 
 @fault(
@@ -167,7 +173,7 @@ def not_minding_not_found(patch: Any) -> None:
     defence="a pod that is not found gives its room back at once and is read: gone, it is dropped; there all the same, "
     "it is tried again after a backoff (`scheduler/binding/bind_result.py`)",
     taken_out="not found is no outcome",
-    without=not_minding_not_found,
+    without=not_minding(BindFailure.NOT_FOUND),
 )
 async def test_11_a_binding_of_a_pod_that_is_gone(world: World) -> None:
     await world.starts_with(n1="1")

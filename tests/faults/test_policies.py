@@ -16,9 +16,9 @@ from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.aiohttp_transport import AiohttpResponse
 from policyengine.kube.http.client import Response, TimedOut
 from policyengine.kube.policies.precedence import Precedence
-from policyengine.scheduler import policy_changes, state
+from policyengine.scheduler import policy_changes
 from policyengine.scheduler.gangs import gang_cycle
-from policyengine.scheduler.messages import BindFailed, BindFailure
+from policyengine.scheduler.messages import BindFailure
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfiles
 from policyengine.scheduler.queue.gang_table import GangTable
 from policyengine.scheduler.reservations import WaitingPods
@@ -26,7 +26,7 @@ from policyengine.simulator.api_server import statuses
 from tests.faults.actors import drain, kubelets, meanwhile
 from tests.faults.defence import fault
 from tests.faults.objects import CRD, CRDS, MAPS, MERGE, PODS, POLICIES
-from tests.faults.test_bindings import BINDINGS, READS
+from tests.faults.test_bindings import BINDINGS, READS, not_minding
 from tests.faults.world import World, play
 from tests.faulty_server import effects
 
@@ -37,23 +37,13 @@ PIN = """policy "pin" {{
 """
 
 
-def leaving_the_refused_where_they_are(patch: Any) -> None:
-    original = state._HANDLERS[BindFailed]
-
-    def handle(core: Any, message: BindFailed) -> None:
-        if message.failure is not BindFailure.REFUSED:
-            original(core, message)
-
-    patch.setitem(state._HANDLERS, BindFailed, handle)
-
-
 @fault(
     23,
     "I4",
     defence="a member whose binding failed is given back and tried again beside its mates; a gang that is short of "
     "members holds nothing (`scheduler/binding/bind_result.py`, `scheduler/gangs/gang_release.py`)",
     taken_out="a refused binding is left as it is",
-    without=leaving_the_refused_where_they_are,
+    without=not_minding(BindFailure.REFUSED),
 )
 async def test_23_one_binding_of_a_gang_fails_and_a_member_is_deleted(world: World) -> None:
     await world.starts_with(n1="2", n2="2")

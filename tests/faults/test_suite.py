@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from policyengine.framework.events import ActionType, ClusterEvent, Resource
-from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from tests.faults import auditor, facts, knowledge, last_look, mixed, table
 from tests.faults.auditor import Auditor
@@ -127,18 +124,6 @@ def test_the_core_s_invariants_are_checked_after_every_message(monkeypatch: pyte
     monkeypatch.setattr(invariants, "validate", broken)
     objections, _ = mixed.play_seed(2)
     assert any(one.startswith("I3") and "too many pods" in one for one in objections)
-
-
-def test_a_wake_up_that_is_lost_is_found_where_nodes_flap(monkeypatch: pytest.MonkeyPatch) -> None:
-    move = SchedulingQueue.move
-
-    def without_taints(self: SchedulingQueue, event: ClusterEvent, *objects: Any, **how: Any) -> None:
-        if (event.resource, event.action) != (Resource.NODE, ActionType.UPDATE_NODE_TAINT):
-            move(self, event, *objects, **how)
-
-    monkeypatch.setattr(SchedulingQueue, "move", without_taints)
-    objections, _ = mixed.play_seed(FIRST_SEED + 1)
-    assert any(one.startswith("I3") and "waits though it fits" in one for one in objections)
 
 
 def test_a_seed_is_played_the_same_again() -> None:
