@@ -23,6 +23,7 @@ from policyengine.cluster.storage_objects import (
     VolumeAttachment,
 )
 from policyengine.framework.events import ActionType, QueueingHint, Resource
+from policyengine.plugins.extended_resources import IMPLICIT
 from policyengine.plugins.registry import IN_TREE, build
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices import devices
@@ -134,24 +135,11 @@ WAITING = (
     .label("app", "web")
     .req(cpu="1")
     .host_port(80)
-    .set("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "mine"}}])
+    .pvc("mine")
     .set("spec.resourceClaims", [{"name": "r", "resourceClaimName": "mine"}])
-    .set("spec.nodeSelector", {"disk": "ssd"})
-    .set(
-        "spec.topologySpreadConstraints",
-        [
-            {
-                "maxSkew": 1,
-                "topologyKey": "zone",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": {"app": "web"}},
-            }
-        ],
-    )
-    .set(
-        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-        [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}],
-    )
+    .node_selector({"disk": "ssd"})
+    .spread("zone", {"app": "web"})
+    .pod_anti_affinity("zone", {"app": "web"})
     .info()
 )
 """A pod that every plugin could have refused."""
@@ -269,6 +257,9 @@ def other(held: bool = False) -> ResourceClaim:
 
 
 GPU_POD = make_pod("p").req({"a.com/gpu": 1})
+OF_ITS_NAME, STANDS_FOR_GPUS = (
+    devices.device_class("b", **spec) for spec in ({}, {"extendedResourceName": "a.com/gpu"})
+)
 Shown = NodeBuilder | PodBuilder | ResourceClaim | DeviceClass | None
 WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingHint]]] = {
     "fit asks whether the node now has more of what is wanted": [
@@ -279,26 +270,12 @@ WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingH
         ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="4"), room(cpu="1"), SKIP),
     ],
     "fit asks whether a class has come to stand for what is wanted": [
-        ("NodeResourcesFit", A, GPU_POD, None, devices.device_class("b", extendedResourceName="a.com/gpu"), QUEUE),
-        ("NodeResourcesFit", A, GPU_POD, None, devices.device_class("b"), SKIP),
-        ("NodeResourcesFit", A, P, None, devices.device_class("b", extendedResourceName="a.com/gpu"), SKIP),
-        (
-            "NodeResourcesFit",
-            A,
-            make_pod("p").req({"deviceclass.resource.kubernetes.io/b": 1}),
-            None,
-            devices.device_class("b"),
-            QUEUE,
-        ),
-        (
-            "NodeResourcesFit",
-            U,
-            GPU_POD,
-            devices.device_class("b"),
-            devices.device_class("b", extendedResourceName="a.com/gpu"),
-            QUEUE,
-        ),
-        ("NodeResourcesFit", U, GPU_POD, *[devices.device_class("b", extendedResourceName="a.com/gpu")] * 2, SKIP),
+        ("NodeResourcesFit", A, GPU_POD, None, STANDS_FOR_GPUS, QUEUE),
+        ("NodeResourcesFit", A, GPU_POD, None, OF_ITS_NAME, SKIP),
+        ("NodeResourcesFit", A, P, None, STANDS_FOR_GPUS, SKIP),
+        ("NodeResourcesFit", A, make_pod("p").req({f"{IMPLICIT}b": 1}), None, OF_ITS_NAME, QUEUE),
+        ("NodeResourcesFit", U, GPU_POD, OF_ITS_NAME, STANDS_FOR_GPUS, QUEUE),
+        ("NodeResourcesFit", U, GPU_POD, STANDS_FOR_GPUS, STANDS_FOR_GPUS, SKIP),
     ],
     "fit asks whether a pod freed what is wanted": [
         ("NodeResourcesFit", D, ONE_CPU, runs(cpu="1"), None, QUEUE),
@@ -373,13 +350,7 @@ WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingH
         ("DynamicResources", A, USES, None, other(), SKIP),
         ("DynamicResources", U, USES, devices.claim(), devices.claim(version=2), SKIP),
         ("DynamicResources", U, USES, devices.claim(), HELD, QUEUE),
-        (
-            "DynamicResources",
-            U,
-            USES,
-            *(devices.claim(status=allocated("g", users=one)) for one in ((), ("x",))),
-            QUEUE,
-        ),
+        ("DynamicResources", U, USES, HELD, devices.claim(status=allocated("g", users=("x",))), QUEUE),
         ("DynamicResources", U, USES, other(), other(held=True), SKIP),
         ("DynamicResources", U, USES, other(held=True), other(), QUEUE),
     ],
