@@ -20,7 +20,6 @@ from tests.plugins.devices.devices import (
     device,
     device_class,
     exactly,
-    first_of,
     resource_slice,
     using,
 )
@@ -150,49 +149,15 @@ def test_a_pod_without_claims_reserves_nothing() -> None:
 # --- what is written ---------------------------------------------------------------------------------------
 
 
-def test_the_allocation_says_what_was_given_and_from_where_it_is_reached() -> None:
-    parameters = {"driver": "gpu.example", "parameters": {"mode": "fast"}}
-    world = World(
-        device_class("tuned", config=[{"opaque": parameters}]),
-        resource_slice("g", node="n0"),
-        claim(
-            first_of({"deviceClassName": "tuned", "tolerations": [{"operator": "Exists"}]}),
-            config=[{"requests": ["r"], "opaque": parameters}, {"requests": ["other"], "opaque": parameters}],
-        ),
-    )
-    pod = info(using("c"), "first")
+def test_a_claim_gets_its_finalizer_and_then_its_status() -> None:
+    world, pod = world_of_one(), info(using("c"), "first")
     world.reserve(pod=pod)
-    _, plan = world.plugin.plan(pod, "n0", world.view.snapshot())
-    finalizer, status = plan.patches
+    finalizer, status = world.plugin.plan(pod, "n0", world.view.snapshot())[1].patches
     assert finalizer.patch == {"metadata": {"finalizers": [FINALIZER]}}
-    assert (status.subresource, status.key, status.uid, status.resource_version) == (
-        "status",
-        "default/c",
-        "uid-c",
-        "1",
-    )
-    only = {"key": "metadata.name", "operator": "In", "values": ["n0"]}
-    assert status.patch["status"] == {
-        "reservedFor": [{"resource": "pods", "name": "p", "uid": "first"}],
-        "allocation": {
-            "devices": {
-                "results": [
-                    {
-                        "request": "r/a0",
-                        "driver": "gpu.example",
-                        "pool": "n0",
-                        "device": "g",
-                        "tolerations": [{"operator": "Exists"}],
-                    }
-                ],
-                "config": [
-                    {"source": "FromClass", "requests": ["r/a0"], "opaque": parameters},
-                    {"source": "FromClaim", "requests": ["r"], "opaque": parameters},
-                ],
-            },
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [only]}]},
-        },
-    }
+    asked = status.subresource, status.key, status.uid, status.resource_version
+    assert asked == ("status", "default/c", "uid-c", "1")
+    users = [{"resource": "pods", "name": "p", "uid": "first"}]
+    assert status.patch["status"]["reservedFor"] == users  # type: ignore[index]
     assert msgspec.json.encode(status.patch)
 
 

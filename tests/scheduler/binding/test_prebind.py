@@ -124,16 +124,11 @@ def test_patches_of_one_object_are_made_one_after_the_other_each_on_the_version_
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
-@pytest.mark.parametrize(
-    ("failure", "told"),
-    [
-        (BindFailure.CONFLICT, [("FailedScheduling", 'running PreBind plugin "Preparer": changed')]),
-        (BindFailure.REFUSED, [("FailedScheduling", 'running PreBind plugin "Preparer": changed')]),
-        (BindFailure.NOT_FOUND, [("FailedScheduling", 'running PreBind plugin "Preparer": changed')]),
-        (BindFailure.OVERLOADED, []),
-    ],
-)
-def test_a_patch_that_is_not_made_ends_the_attempt(failure, told):
+@pytest.mark.parametrize("failure", [one for one in BindFailure if one is not BindFailure.WITHDRAWN])
+def test_a_patch_that_is_not_made_ends_the_attempt(failure):
+    told = [("FailedScheduling", 'running PreBind plugin "Preparer": changed')]
+    if failure is BindFailure.OVERLOADED:
+        told = []
     driver, _ = started()
     (asked,) = driver.cycle()
     assert notes(driver.send(ObjectPatchFailed(asked, failure, "changed"))) == told
@@ -150,29 +145,19 @@ def test_an_overloaded_server_is_given_the_time_it_asks_for():
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason", "text", "place"),
+    ("answer", "reason", "text"),
     [
-        (
-            Status(Code.ERROR, ("gone",)),
-            "SchedulerError",
-            'running PreBind plugin "Preparer": gone',
-            "backoff",
-        ),
-        (OSError("odd"), "SchedulerError", 'running PreBind plugin "Preparer": odd', "backoff"),
-        (
-            Status(Code.UNSCHEDULABLE, ("taken",)),
-            "Unschedulable",
-            "0/1 nodes are available: 1 taken.",
-            "backoff",
-        ),
+        (Status(Code.ERROR, ("gone",)), "SchedulerError", 'running PreBind plugin "Preparer": gone'),
+        (OSError("odd"), "SchedulerError", 'running PreBind plugin "Preparer": odd'),
+        (Status(Code.UNSCHEDULABLE, ("taken",)), "Unschedulable", "0/1 nodes are available: 1 taken."),
     ],
 )
-def test_a_plugin_that_refuses_ends_the_attempt(answer, reason, text, place):
+def test_a_plugin_that_refuses_ends_the_attempt(answer, reason, text):
     driver, _ = started(answer)
     driver.send(ObjectPatched(patches(driver.cycle())[0], "6"))
     driver.send(seen(claim("c", 6))[0])
     assert conditions(driver.until_wakeup()) == [(reason, text)]
-    assert driver.places("p") == [place]
+    assert driver.places("p") == ["backoff"]
 
 
 def test_ten_minutes_are_enough():
