@@ -13,15 +13,7 @@ def test_a_pod_tells_its_whole_way():
     driver.cycle()
     driver.send(BindSucceeded("p"))
     lines = driver.state.timeline("p")
-    assert [line.what for line in lines] == [
-        "queued",
-        "attempted",
-        "refused",
-        "woken",
-        "attempted",
-        "reserved",
-        "bound",
-    ]
+    assert driver.told("p") == ["queued", "attempted", "refused", "woken", "attempted", "reserved", "bound"]
     assert lines[2].details["by"] == frozenset({"NodeResourcesFit"})
     assert lines[2].details["policy hash"] == driver.state.profiles[0].policy_hash
     assert (lines[3].details["event"], lines[3].details["asked by"]) == ("AssignedPodDelete", "NodeResourcesFit")

@@ -45,6 +45,13 @@ def given(*devices: Any, at: float = START, users: tuple[str, ...] = (), names: 
     return {**status, "devices": list(devices)}
 
 
+def test_the_allocation_names_the_conditions_of_its_devices() -> None:
+    world = World(gpus(SLOW), claim())
+    world.reserve()
+    ((result,),) = [one.allocation.devices.results for one in world.view.pending_claims if one.allocation]
+    assert (result.binding_conditions, result.binding_failure_conditions) == (("ready",), ("broken",))
+
+
 # --- a claim that is allocated ----------------------------------------------------------------------------
 
 

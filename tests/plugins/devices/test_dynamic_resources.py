@@ -49,35 +49,25 @@ def owned_by(uid: str) -> dict[str, Any]:
     return {"ownerReferences": [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}]}
 
 
+GOING = claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+MADE = from_template([{"name": "e", "resourceClaimName": "c"}])
+UNSET = make_pod("p").set("spec.resourceClaims", [{"name": "e"}])
+NOT_MADE_FOR_IT = "was not created for Pod default/p (Pod is not owner)"
+
+
 @pytest.mark.parametrize(
     ("claims", "pod", "reason"),
     [
         ([], using("c"), 'could not find ResourceClaim "default/c"'),
-        (
-            [claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
-            using("c"),
-            'resourceclaim "c" is being deleted',
-        ),
+        ([GOING], using("c"), 'resourceclaim "c" is being deleted'),
         ([claim()], from_template(None), 'pod "default/p": ResourceClaim not created yet'),
-        (
-            [claim(metadata=owned_by("other"))],
-            from_template([{"name": "e", "resourceClaimName": "c"}]),
-            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
-        ),
-        (
-            [],
-            make_pod("p").set("spec.resourceClaims", [{"name": "e"}]),
-            'pod "default/p", spec.resourceClaim "e": none of the supported fields are set',
-        ),
+        ([claim(metadata=owned_by("other"))], MADE, f"ResourceClaim default/c {NOT_MADE_FOR_IT}"),
+        ([], UNSET, 'pod "default/p", spec.resourceClaim "e": none of the supported fields are set'),
         ([claim(exactly(cls="none"))], using("c"), "request r: device class none does not exist"),
         ([claim(first_of({"deviceClassName": "x"}))], using("c"), "request r/a0: device class x does not exist"),
         ([claim({"name": "r"})], using("c"), "resource claim default/c, request r: unknown request type"),
         ([claim(exactly(cls=""))], using("c"), "request r: unsupported request type"),
-        (
-            [claim(status=allocated("g", users=tuple(f"u{n}" for n in range(256))))],
-            using("c"),
-            "resourceclaim in use",
-        ),
+        ([claim(status=allocated("g", users=tuple(f"u{n}" for n in range(256))))], using("c"), "resourceclaim in use"),
     ],
 )
 def test_the_pod_as_a_whole_is_refused(claims: list[Any], pod: Any, reason: str) -> None:
@@ -86,15 +76,14 @@ def test_the_pod_as_a_whole_is_refused(claims: list[Any], pod: Any, reason: str)
 
 def test_a_claim_made_from_a_template_is_found_by_the_pods_status() -> None:
     world = World(gpus("g"), claim(metadata=owned_by("p")))
-    assert world.fits(from_template([{"name": "e", "resourceClaimName": "c"}])) == ["n0"]
+    assert world.fits(MADE) == ["n0"]
     assert world.fits(from_template([{"name": "e"}])) == ["n0", "n1"]  # left out on purpose
 
 
 def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
     plugin, empty = DynamicResources(), ClusterView().snapshot()
     world = World(gpus("g"), claim(metadata=owned_by("p")))
-
-    made = from_template([{"name": "e", "resourceClaimName": "c"}]).info()
+    made = MADE.info()
     waits = plugin.pre_enqueue(from_template(None).info(), empty)
     assert waits.message == 'pod "default/p": ResourceClaim not created yet'
     assert plugin.pre_enqueue(made, empty).message == 'could not find ResourceClaim "default/c"'

@@ -138,56 +138,41 @@ def test_a_second_pod_of_the_claim_does_not_wait_for_what_is_not_written_any_mor
     assert driver.places(one.uid, other) == ["backoff", "backoff"]
 
 
+ELSEWHERE = 'node affinity doesn\'t match node "n1": no matching NodeSelectorTerms'
+GONE = ObjectDeleted("PersistentVolumeClaim", "default", "c")
+ON_ANOTHER_NODE = [
+    volume("new", 6, of="made", node="n2"),
+    claim("c", 7, of="made", node="n1", volume="new", bound=True),
+]
+
+
 @pytest.mark.parametrize(
-    ("then", "text"),
+    ("of", "then", "text"),
     [
-        ([claim("c", 7, of="made")], 'selectedNode annotation reset for PVC "c"'),
-        ([claim("c", 7, of="made", node="n2")], 'provisioning failed for PVC "c"'),
+        ("made", [claim("c", 7, of="made")], 'selectedNode annotation reset for PVC "c"'),
+        ("made", [claim("c", 7, of="made", node="n2")], 'provisioning failed for PVC "c"'),
+        ("made", ON_ANOTHER_NODE, f'pv "new" {ELSEWHERE}'),
+        ("made", [GONE], 'failed to check provisioning pvc: persistentvolumeclaims "default/c" not found'),
+        ("local", [volume("v", 7)], 'ClaimRef got reset for pv "v"'),
+        ("local", [volume("v", 7, taken_by="other")], 'ClaimRef got reset for pv "v"'),
+        ("local", [volume("v", 7, taken_by="c", node="n2")], f'pv "v" {ELSEWHERE}'),
         (
-            [volume("new", 6, of="made", node="n2"), claim("c", 7, of="made", node="n1", volume="new", bound=True)],
-            'pv "new" node affinity doesn\'t match node "n1": no matching NodeSelectorTerms',
+            "local",
+            [ObjectDeleted("PersistentVolume", "", "v")],
+            'failed to check binding: persistentvolumes "v" not found',
         ),
-        (
-            [ObjectDeleted("PersistentVolumeClaim", "default", "c")],
-            'failed to check provisioning pvc: persistentvolumeclaims "default/c" not found',
-        ),
+        ("local", [GONE], 'failed to check binding: persistentvolumeclaims "default/c" not found'),
     ],
 )
-def test_provisioning_that_fails_ends_the_attempt_in_kube_schedulers_words(then, text):
-    driver = driver_with(claim("c", of="made"), nodes=("n1",)).showing(pod("p").pvc("c"))
-    (one,) = driver.cycle()
-    driver.send(ObjectPatched(one, "2"))
-    show(driver, claim("c", 2, of="made", node="n1"))
+def test_a_volume_that_is_not_made_or_is_lost_again_ends_the_attempt_in_kube_schedulers_words(of, then, text):
+    driver = driver_with(claim("c", of=of), volume("v"), nodes=("n1",)).showing(pod("p").pvc("c"))
+    driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
+    show(driver, claim("c", 2, of="made", node="n1") if of == "made" else volume("v", 2, taken_by="c"))
     driver.until_wakeup()
     for item in then:
         driver.send(item) if isinstance(item, ObjectDeleted) else show(driver, item)
     assert conditions(driver.until_wakeup()) == [("SchedulerError", f"{PREFIX}binding volumes: {text}")]
     assert driver.places("p") == ["backoff"]
-
-
-@pytest.mark.parametrize(
-    ("then", "text"),
-    [
-        (volume("v", 7), 'ClaimRef got reset for pv "v"'),
-        (volume("v", 7, taken_by="other"), 'ClaimRef got reset for pv "v"'),
-        (
-            volume("v", 7, taken_by="c", node="n2"),
-            'pv "v" node affinity doesn\'t match node "n1": no matching NodeSelectorTerms',
-        ),
-        (ObjectDeleted("PersistentVolume", "", "v"), 'failed to check binding: persistentvolumes "v" not found'),
-        (
-            ObjectDeleted("PersistentVolumeClaim", "default", "c"),
-            'failed to check binding: persistentvolumeclaims "default/c" not found',
-        ),
-    ],
-)
-def test_a_static_volume_that_is_lost_again_ends_the_attempt(then, text):
-    driver = driver_with(claim("c"), volume("v"), nodes=("n1",)).showing(pod("p").pvc("c"))
-    driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
-    show(driver, volume("v", 2, taken_by="c"))
-    driver.until_wakeup()
-    driver.send(then) if isinstance(then, ObjectDeleted) else show(driver, then)
-    assert conditions(driver.until_wakeup()) == [("SchedulerError", f"{PREFIX}binding volumes: {text}")]
 
 
 def test_a_claim_that_nobody_binds_is_waited_for_ten_minutes():
