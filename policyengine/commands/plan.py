@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -95,9 +94,10 @@ def plan(
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
     if len(recordings) > 1:
-        sys.exit(FAILED if _swept(recordings, old, new, fail_on, by_rule, jobs, output) else 0)
+        is_true, is_damaged = _swept(recordings, old, new, fail_on, by_rule, jobs, output)
+        sys.exit(FAILED if is_true else UNUSABLE if is_damaged else 0)
     if recordings:
-        source = _of_recording(recordings[0], old)
+        source = _of_recording(recordings[0], old, new)
     elif scenario is not None:
         source = _of_scenario(scenario, old)
     else:
@@ -117,8 +117,8 @@ def _swept(
     by_rule: bool,
     jobs: int,
     output: str,
-) -> bool:
-    """Whether the condition is true of one of the recordings."""
+) -> tuple[bool, bool]:
+    """Whether the condition is true of one of the recordings, and whether one is damaged."""
     from policyengine.commands.sweeping import recordings
 
     if by_rule or output not in ("text", "json"):
@@ -239,9 +239,9 @@ def _effects(
     return sorted(found, key=lambda effect: -effect.pods)
 
 
-def _of_recording(path: Path, old: Sequence[Profile] | None) -> Source:
+def _of_recording(path: Path, old: Sequence[Profile] | None, new: Sequence[Profile]) -> Source:
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.plan.history import read
+    from policyengine.plan.history import read, without_pods
     from policyengine.plan.rerun import rerun
     from policyengine.plugins.registry import with_default_profile
 
@@ -255,11 +255,9 @@ def _of_recording(path: Path, old: Sequence[Profile] | None) -> Source:
         return rerun(history, profiles, told, memberships)
 
     served = old or with_default_profile([*history.profiles.values()])
-    names = Counter(past.pod.spec.scheduler_name for past in history.pods)
-    if not any(profile.scheduler_name in names for profile in served):
-        there = ", ".join(f"{count:,} for `{name}`" for name, count in names.most_common(3)) or "none"
-        wanted = ", ".join(f"`{profile.scheduler_name}`" for profile in served)
-        raise UnusableInput(f"recording {path.name} has no pod for scheduler {wanted}; its pods: {there}")
+    _sides(served, new)
+    if told := without_pods(history, new):
+        raise UnusableInput(f"recording {path.name} {told}")
     where, count = f"recording {path.name}", len(history.pods)
     return Source(served, play, where, count, history.notes, is_damaged=history.is_damaged)
 

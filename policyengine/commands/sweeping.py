@@ -60,8 +60,8 @@ def recordings(
     fail_on: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] | None,
     jobs: int,
     output: str,
-) -> bool:
-    """Play recordings under both policies, and tell; whether `fail_on` is true of any."""
+) -> tuple[bool, bool]:
+    """Play recordings under both policies, and tell; whether `fail_on` is true of any, and whether any is damaged."""
     from policyengine.commands.console import print_tables
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.plan.rerun import NotServed
@@ -76,20 +76,24 @@ def recordings(
         raise UnusableInput(f"{error}: give OLD and NEW for the same name") from None
     found = changes(pairs)
     failed = [str(path) for path, one in zip(paths, pairs, strict=True) if fail_on and fail_on(one.old, one.new)]
+    is_damaged = any(one.is_damaged for one in pairs)
     if output == "json":
-        told = [{"recording": str(path), **one._asdict()} for path, one in zip(paths, pairs, strict=True)]
+        told = [
+            {"recording": str(path), "old": one.old, "new": one.new, "notes": one.notes}
+            for path, one in zip(paths, pairs, strict=True)
+        ]
         sides = {
             name: dict(zip(("old", "new", "change"), (one.json for one in sides), strict=True))
             for name, sides in found.items()
         }
         click.echo(json.dumps({"runs": told, "figures": sides, "failed": failed}, indent=2))
-        return bool(failed)
+        return bool(failed), is_damaged
     heads = ("", "old median", "new median", "old p90", "new p90", "change, mean", "95 %")
     notes = [f"{path.name}: {note}" for path, one in zip(paths, pairs, strict=True) for note in one.notes]
     notes += [f"--fail-on is true of {path}" for path in failed]
     table = "Figures", heads, list(_pairs(found))
     print_tables([f"{len(paths)} recordings, each under both policies"], [table], notes)
-    return bool(failed)
+    return bool(failed), is_damaged
 
 
 def _loaded(profiles: Sequence[Profile] | None) -> LoadedFrom | None:

@@ -15,7 +15,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -108,6 +109,16 @@ def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
     notes = [*replay.notes, *onwards.notes]
     is_damaged = bool(replay.notes) and not replay.cut_only
     return History(start, end, reader.changes, _joined(reader), reader.profiles, notes, is_damaged)
+
+
+def without_pods(history: History, profiles: Sequence[Profile]) -> str:
+    """That the recording has no pod for which one of the profiles decides; nothing where it has."""
+    names = Counter(past.pod.spec.scheduler_name for past in history.pods)
+    if any(profile.scheduler_name in names for profile in profiles):
+        return ""
+    there = ", ".join(f"{count:,} for `{name}`" for name, count in names.most_common(3)) or "none"
+    wanted = ", ".join(f"`{profile.scheduler_name}`" for profile in profiles)
+    return f"has no pod for scheduler {wanted}; its pods: {there}"
 
 
 class _Onwards:

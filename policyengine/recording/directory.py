@@ -43,7 +43,7 @@ class RecordingDirectory:
         self._path = path
         self._limits = limits
         path.mkdir(parents=True, exist_ok=True)
-        self._lock = (path / "lock").open("w")
+        self._lock = (path / "lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

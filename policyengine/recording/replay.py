@@ -100,8 +100,9 @@ class Replay:
         self.runs = 0
         """How many began; one more where a part of one is lost, and what comes behind it is told anew."""
         self._files = files(path)
-        if path.exists() and not path.is_dir() and not regular_file.is_file(path):
-            raise UnusableRecording(f"{path} is neither a file nor a directory")
+        for one in self._files:
+            if one.exists() and not regular_file.is_file(one):
+                raise UnusableRecording(f"{one} is no regular file")
         if not self._files:
             raise UnusableRecording(f"{path}: the directory holds no recording")
         self._plays = plays

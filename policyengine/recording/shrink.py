@@ -47,6 +47,9 @@ MOST_MESSAGES: Final = 2_000_000
 """Messages that are played in all, some 40 s of CPU and more; what is left then is as small as was found."""
 
 
+MOST_OF_A_FRAME: Final = 1_000
+"""Lines, and a policy before some of them: far from what is the longest."""
+
 About = tuple[str, ...]
 """An object's kind, namespace and name; empty for what is about none."""
 _ANSWERS: Final = {False: b"\xc2", True: b"\xc3"}
@@ -177,10 +180,15 @@ class Told:
         if differs or failed:
             asked[len(lines) - 1 :] = [lines[-1].recorded]
         encoder = Encoder()
-        entries = [encoder.began(self.began)]
-        for line, actions in zip(lines, asked, strict=True):
-            entries += _entries(encoder, line, actions)
-        path.write_bytes(MAGIC + SegmentWriter().frame(entries))
+        entries, writer = [encoder.began(self.began)], SegmentWriter()
+        with path.open("wb") as file:
+            file.write(MAGIC)
+            for line, actions in zip(lines, asked, strict=True):
+                entries += _entries(encoder, line, actions)
+                if len(entries) >= MOST_OF_A_FRAME:
+                    file.write(writer.frame(entries))
+                    entries = []
+            file.write(writer.frame(entries))
 
 
 def _decided(line: Line, asked: bytes) -> bytes:

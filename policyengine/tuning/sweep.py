@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import LoadedFrom, Profile
 from policyengine.language.diagnostics import Source
-from policyengine.plan.history import read
+from policyengine.plan.history import read, without_pods
 from policyengine.plan.measures import measures
 from policyengine.plan.membership import Memberships, Watching
 from policyengine.plan.rerun import Rerun, finished, replaced, rerun
 from policyengine.plugins.registry import with_default_profile
 from policyengine.policy_compiler import compile_files
+from policyengine.recording.segment import UnusableRecording
 from policyengine.trials.ledger import percentile
 from policyengine.trials.outcome import Verdict
 from policyengine.trials.simulation import Simulation
@@ -53,6 +54,8 @@ class Pair(NamedTuple):
     old: Figures
     new: Figures
     notes: list[str]
+    is_damaged: bool = False
+    """Whether only what could be read of it was played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,16 @@ class Recordings:
         history = read(Path(path), registry)
         served = with_default_profile([*history.profiles.values()])
         before = served if self.old is None else _profiles(self.old, registry)
-        after = replaced(before, _profiles(self.new, registry))
+        new = _profiles(self.new, registry)
+        after = replaced(before, new)
+        if told := without_pods(history, new):
+            raise UnusableRecording(f"recording {path} {told}")
         memberships = Memberships(before, after)
         runs: list[Rerun] = [rerun(history, side, memberships=memberships) for side in (before, after)]
         notes = list(history.notes)
         if runs[0].left_out:
             notes.append(f"{runs[0].left_out:,} pods stood on nodes that were never seen; they are left out")
-        return Pair(measures(runs[0]), measures(runs[1]), notes)
+        return Pair(measures(runs[0]), measures(runs[1]), notes, history.is_damaged)
 
 
 def _profiles(loaded: LoadedFrom, registry: PluginRegistry) -> Sequence[Profile]:

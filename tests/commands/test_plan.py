@@ -98,6 +98,17 @@ def test_a_recording_without_a_pod_that_the_policies_serve_is_refused(
     assert told.stderr == (f"Error: recording kept has no pod for scheduler `default-scheduler`; its pods: {there}\n")
 
 
+def test_a_new_policy_for_a_scheduler_that_no_pod_asks_for_is_refused(files: Path) -> None:
+    CliRunner().invoke(cli, ["simulate", str(files / "day.yaml"), "--record", str(files / "kept")])
+    (files / "idle.policy").write_text('policy "idle" { scheduler "idle" }', encoding="utf-8")
+    (files / "both").mkdir()
+    for name in ("old.policy", "idle.policy"):
+        (files / "both" / name).write_text((files / name).read_text())
+    told = plan(files, str(files / "both"), "idle.policy", "--recording", str(files / "kept"))
+    assert told.exit_code == 2
+    assert "recording kept has no pod for scheduler `idle`; its pods: 6 for `default-scheduler`" in told.stderr
+
+
 def recorded(files: Path, *messages: Message) -> None:
     """A recording of a cluster with one node in which this happens, a second after each other."""
     directory, recorder = RecordingDirectory(files / "kept"), Recorder(Began("0", "run", watched_only=True))

@@ -94,9 +94,20 @@ def test_fail_on_is_true_where_it_is_true_of_one_day(days: list[str], wide: Path
     assert 0 < len(worst) < 3
 
 
+def test_a_damaged_day_is_played_as_far_as_it_goes_and_the_exit_code_says_so(days: list[str], wide: Path) -> None:
+    (file,) = Path(days[1]).glob("*.recording")
+    file.write_bytes(file.read_bytes() + b"\xff" * 40)
+    result = command("plan", wide, *days)
+    assert result.exit_code == 2
+    assert "note: day-1: 000001.recording: frame " in result.stdout
+    assert command("plan", wide, *days, "--fail-on", "pods > 0").exit_code == 1
+
+
 def test_bad_input_is_told_in_one_sentence(days: list[str], wide: Path, tmp_path: Path) -> None:
     strange = tmp_path / "strange.policy"
     strange.write_text('policy "q" { scheduler "nobody" }')
+    unasked = tmp_path / "unasked.policy"
+    unasked.write_text('policy "q" { scheduler "default-scheduler" }')
     for arguments, told in (
         ([wide, *days, "--by-rule"], "are of one recording"),
         ([wide, *days, "-o", "html"], "are of one recording"),
@@ -105,3 +116,5 @@ def test_bad_input_is_told_in_one_sentence(days: list[str], wide: Path, tmp_path
     ):
         result = command("plan", *arguments)
         assert (result.exit_code, told in result.output) == (2, True), result.output
+    refused = command("plan", unasked, *days).exception
+    assert "day-1 has no pod for scheduler `default-scheduler`; its pods: " in str(refused)

@@ -57,6 +57,14 @@ def test_a_second_process_writes_elsewhere(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_lock_that_is_a_link_leaves_the_file_it_leads_to_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "lock").symlink_to(tmp_path / "mine")
+    RecordingDirectory(tmp_path / "kept").close()
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
 def test_a_later_run_never_writes_into_an_earlier_file(tmp_path: Path) -> None:
     for _ in range(3):
         one = RecordingDirectory(tmp_path)

@@ -161,6 +161,13 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
         played(tmp_path)
 
 
+def test_a_pipe_among_its_files_is_not_waited_for(tmp_path: Path) -> None:
+    recorded(tmp_path, 4)
+    os.mkfifo(tmp_path / "000002.recording")
+    with pytest.raises(UnusableRecording, match=r"000002.recording is no regular file"):
+        Replay(tmp_path)
+
+
 def test_the_first_difference_has_both_decisions(tmp_path: Path) -> None:
     recorded(tmp_path)
     with_another_policy(tmp_path, "= clamp(", "= 100.0 - clamp(")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.cluster.view import ClusterView
+from policyengine.recording import segment, shrink
 from policyengine.recording.replay import Replay
 from policyengine.recording.shrink import NothingToShow, Shrinking, Told
 from policyengine.scheduler.messages import NodeDeleted
@@ -65,6 +66,19 @@ def test_what_is_left_when_no_more_may_be_played_still_shows_it(tmp_path: Path) 
     _, less = shrunk(tmp_path, "waiting > 3", most=900)
     assert fewest.messages < less.messages
     assert sum(not pod.node_name for pod in less.state.view.pods.values()) > 3
+
+
+def test_much_that_is_left_is_written_in_frames_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(tmp_path)
+    told = Told.of(tmp_path)
+    monkeypatch.setattr(segment, "LARGEST", 32 << 10)
+    monkeypatch.setattr(shrink, "MOST_OF_A_FRAME", 10)
+    told.write(told.lines, tmp_path / "all", differs=False)
+    replay = Replay(tmp_path / "all")
+    replay.play()
+    assert (replay.notes, replay.messages) == ([], sum(not line.was_known for line in told.lines))
 
 
 def test_a_recording_without_its_beginning_is_cut_down_with_what_was_known(tmp_path: Path) -> None:
