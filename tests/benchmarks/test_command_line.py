@@ -96,6 +96,7 @@ def test_a_value_that_a_param_cannot_have_is_told(full: Path, param: str, told: 
 
 def test_what_is_saved_can_be_compared_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ratios, "ROUNDS", 1)
+    monkeypatch.setattr(ratios, "KINDS", ("basic",))
     results = tmp_path / "results.json"
     asked = ("ratios", "--nodes", "20", "--pods", "5")
     assert benchmarks(*asked, "--save", results).code == 0

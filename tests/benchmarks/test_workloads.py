@@ -12,29 +12,12 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 
-PEER_SIZES = {
-    "peer-basic": (5_000, 10_000),
-    "peer-mixed": (5_000, 10_000),
-    "peer-spread": (5_000, 5_000),
-    "peer-affinity": (5_000, 5_000),
-    "peer-antiaffinity": (5_000, 2_000),
-    "peer-nodeaffinity": (5_000, 5_000),
-}
-
-
 SIZE = 24
 """Nodes of a small cluster."""
 
 
 def small(name: str) -> Workload:
     return WORKLOADS[name].sized(SIZE, 20)
-
-
-@pytest.mark.parametrize("name", PEER_SIZES)
-def test_a_peer_workload_has_the_size_kube_scheduler_was_measured_at(name: str) -> None:
-    workload = WORKLOADS[name]
-    assert (workload.nodes, workload.pods) == PEER_SIZES[name]
-    assert workload.initial == 0
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -58,9 +58,10 @@ def test_what_is_of_one_run_is_refused_beside_seeds(tmp_path: Path, more: list[s
     assert (result.exit_code, "--seeds goes with a SCENARIO alone" in result.stderr) == (2, True)
 
 
-@pytest.fixture
-def days(tmp_path: Path) -> list[str]:
-    return [word for seed in (1, 2, 3) for word in ("--recording", str(recording(tmp_path, seed)))]
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("days")
+    return [word for seed in (1, 2, 3) for word in ("--recording", str(recording(folder, seed)))]
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_fail_on_is_true_where_it_is_true_of_one_day(days: list[str], wide: Path
     assert command(*played, "--fail-on", f"p99(wait) > {max(each)}").exit_code == 0
     result = command(*played, "--fail-on", f"p99(wait) >= {max(each)}")
     assert result.exit_code == 1
-    worst = {f"note: --fail-on is true of {tmp_path / f'day-{at + 1}'}" for at in range(3) if each[at] == max(each)}
+    worst = {f"note: --fail-on is true of {days[2 * at + 1]}" for at in range(3) if each[at] == max(each)}
     assert worst == {line for line in result.stdout.splitlines() if line.startswith("note: --fail-on")}
     assert 0 < len(worst) < 3
 
