@@ -20,10 +20,19 @@ async def served() -> Bench:
     return bench
 
 
-async def test_unknown_fields_are_pruned() -> None:
+async def test_values_are_checked_by_the_schema_unknown_fields_pruned_and_the_kind_is_described() -> None:
     bench = await served()
+    bad = await bench.ask("POST", GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 0}})
+    assert (bad.status, bad.body["details"]["causes"][0]["message"]) == (
+        422,
+        "Invalid value: 0: spec.minMember in body should be greater than or equal to 1",
+    )
     made = await bench.create(GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 2, "bogus": 1}})
     assert made["spec"] == {"minMember": 2}
+    table = (await bench.ask("GET", GROUPS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
+    assert table["rows"][0]["cells"][0] == "g"
+    described = (await bench.ask("GET", "/openapi/v3/apis/scheduling.x-k8s.io/v1alpha1")).body
+    assert "io.x-k8s.scheduling.v1alpha1.PodGroup" in described["components"]["schemas"]
 
 
 async def test_status_is_a_subresource_and_generation_counts_wishes_only() -> None:
