@@ -42,6 +42,7 @@ def test_a_merge_patch_applied_twice_is_a_merge_patch_applied_once(target: Any, 
 def test_json_patch_operations_move_copy_and_append() -> None:
     patch = [
         {"op": "add", "path": "/list/-", "value": 3},
+        {"op": "test", "path": "/a", "value": 1},
         {"op": "move", "from": "/a", "path": "/b"},
         {"op": "copy", "from": "/list", "path": "/copy"},
         {"op": "replace", "path": "/list/0", "value": 0},
