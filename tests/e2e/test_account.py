@@ -1,4 +1,4 @@
-"""The scheduler's account itself: it may show a certificate as well as a token, and a right it lacks is found out."""
+"""A right that the scheduler's account lacks is found out by these tests."""
 
 from pathlib import Path
 
@@ -6,20 +6,10 @@ import pytest
 import yaml
 
 from tests.deploy import rights as m
-from tests.e2e.account import BY_CERTIFICATE, SCHEDULER
+from tests.e2e.account import SCHEDULER
 from tests.e2e.cluster import Kubectl, pod, scheduler, served
 
 POLICY = str(Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy")
-
-
-def test_the_account_may_come_with_a_client_certificate(tmp_path: Path) -> None:
-    with served("embedded", tmp_path) as admin:
-        kubectl = Kubectl(admin, "default")
-        whoami = Kubectl(admin.with_name(BY_CERTIFICATE), "default")("auth", "whoami")
-        assert SCHEDULER.name in whoami and "system:serviceaccounts:kube-system" in whoami
-        with scheduler(admin, f"--policy={POLICY}", credentials=BY_CERTIFICATE):
-            kubectl.apply(pod("one"))
-            kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
 
 
 @pytest.mark.parametrize("kind", ["embedded", "envtest"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.account import BY_CERTIFICATE, BY_TOKEN, SCHEDULER
 from tests.e2e.cluster import Kubectl, pod, scheduler, served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,12 +34,16 @@ CREW = """policy "crew" {
 
 @pytest.fixture(scope="module", params=["embedded", "envtest"])
 def kubectl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    """A cluster of two nodes with a scheduler."""
+    """A cluster of two nodes with a scheduler; on the embedded server it shows its account's certificate, no token."""
     folder = tmp_path_factory.mktemp("cluster")
     crew = folder / "crew.policy"
     crew.write_text(CREW, encoding="utf-8")
     policies = (ROOT / "policies" / "riya.policy", ROOT / "policies" / "pod-groups.policy", crew)
-    with served(request.param, folder) as kubeconfig, scheduler(kubeconfig, *(f"--policy={one}" for one in policies)):
+    shown = BY_CERTIFICATE if request.param == "embedded" else BY_TOKEN
+    given = [f"--policy={one}" for one in policies]
+    with served(request.param, folder) as kubeconfig, scheduler(kubeconfig, *given, credentials=shown):
+        whoami = Kubectl(kubeconfig.with_name(shown), "default")("auth", "whoami")
+        assert SCHEDULER.name in whoami and "system:serviceaccounts:kube-system" in whoami
         yield Kubectl(kubeconfig, "default")
 
 
