@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from policyengine.kube.config.configuration import read
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.commands.process import policyengine
 from tests.deploy.manifests import (
     DEPLOY,
@@ -89,10 +90,7 @@ def test_kube_scheduler_takes_its_configuration(overlay: str, tmp_path: Path) ->
     if not binary.is_file():
         pytest.skip("$KUBEBUILDER_ASSETS holds no kube-scheduler")
     [ours] = documents(DEPLOY / "overlays" / overlay / "kube-scheduler.yaml")
-    (tmp_path / "kubeconfig").write_text(
-        "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
-        ' clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: u, user: {}}]}'
-    )
+    write_kubeconfig(tmp_path / "kubeconfig", kubeconfig("http://127.0.0.1:1"))
     for one in ours["extenders"]:
         if "tlsConfig" in one:
             certificate, key = Keys(tmp_path).sign("client", "/CN=system:kube-scheduler")

@@ -13,6 +13,7 @@ from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import PODS
 from policyengine.kube.config import configuration, credentials
 from policyengine.server.live import connected
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 
 CONNECTIONS = 8
 
@@ -58,15 +59,5 @@ def _answer(status: int, body: Mapping[str, object]) -> bytes:
 
 
 def _server(port: int, folder: Path) -> credentials.Server:
-    at = folder / "kubeconfig"
-    at.write_text(
-        json.dumps(
-            {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-                "users": [{"name": "u", "user": {}}],
-            }
-        )
-    )
-    return replace(credentials.load(at, None), proxy=None)
+    write_kubeconfig(folder / "kubeconfig", kubeconfig(f"http://127.0.0.1:{port}"))
+    return replace(credentials.load(folder / "kubeconfig", None), proxy=None)

@@ -31,7 +31,7 @@ class Moment:
     notes: tuple[str, ...] = ()
     """What is to be known of all that is shown: a sentence each."""
     charts: Sequence[Mapping[str, Any]] = ()
-    """Of all the time there is; see `course.charts`."""
+    """Of all the time there is; see `recorded.charts`."""
 
 
 class NotShown(Exception):

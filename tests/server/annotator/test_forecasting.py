@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from policyengine.commands.annotate import annotate
 from policyengine.server.annotator.forecasting import DAY, STEP, Forecaster, ForecastUnusable, evened
 from policyengine.server.annotator.measurement import Sample
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 
 AHEAD = 600.0
 
@@ -78,12 +79,8 @@ def test_without_the_library_there_is_one_plain_message(monkeypatch: pytest.Monk
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ForecastUnusable, match=r"pip install 'policyengine-scheduler\[forecast\]'"):
         Forecaster(AHEAD)
-    kubeconfig = tmp_path / "config"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],"
-        " users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}"
-    )
-    asked = ["--metrics-server", "--forecast", "10m", "--once", "--kubeconfig", str(kubeconfig)]
+    write_kubeconfig(tmp_path / "config", kubeconfig("http://127.0.0.1:9"))
+    asked = ["--metrics-server", "--forecast", "10m", "--once", "--kubeconfig", str(tmp_path / "config")]
     result = CliRunner().invoke(annotate, asked)
     assert result.exit_code == 2
     assert "--forecast: a forecast needs statsmodels" in result.output

@@ -1,4 +1,5 @@
-"""What is counted is what happened: the metrics of whole runs against the API server's log."""
+"""What is counted is what happened: the metrics of whole runs against the API server's log; requests are counted as
+client-go counts them."""
 
 import asyncio
 import random
@@ -9,7 +10,7 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from policyengine.kube.http.client import Client
+from policyengine.kube.http.client import Client, ConnectionFailed, Response
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
@@ -18,6 +19,7 @@ from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.metrics import observed
 from policyengine.server.metrics.observed import ObservedCore
+from policyengine.server.metrics.observed_client import ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.tracing import PodTraces
@@ -192,3 +194,30 @@ def test_a_scheduler_that_stands_still_says_so(
     core.handle(Tick(), 1.0)
     assert caplog.messages == ["the scheduler stood still for 1.5 s over `Tick`: does a plugin wait?"]
     assert b'policyengine_stalls_total{event="Tick"} 1.0' in generate_latest(metrics)  # type: ignore[arg-type]
+
+
+class Answering:
+    """Answers with one status; fails without one."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.headers: dict[str, str] = {}
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        if not self.status:
+            raise ConnectionFailed("refused", sent=False)
+        return self  # type: ignore[return-value]  # as much of an answer as is looked at
+
+
+async def test_requests_count_by_code_method_and_host_and_watches_are_not_timed() -> None:
+    metrics = SchedulerMetrics()
+    for status, method, timeout in ((201, "POST", 1.0), (409, "POST", 1.0), (200, "GET", None), (0, "GET", 1.0)):
+        transport = ObservedTransport(Answering(status), "https://[::1]:6443/prefix", metrics)  # type: ignore[arg-type]
+        try:
+            await transport.request(method, "/api/v1/nodes", timeout=timeout)
+        except ConnectionFailed:
+            assert not status
+    host = "[::1]:6443"
+    counted = {("201", "POST", host): 1, ("409", "POST", host): 1, ("200", "GET", host): 1, ("<error>", "GET", host): 1}
+    assert metrics.rest_requests.values == counted
+    assert (metrics.rest_duration.count(("POST", host)), metrics.rest_duration.count(("GET", host))) == (2, 1)
