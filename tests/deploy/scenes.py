@@ -60,6 +60,7 @@ from tests.deploy.stage import Stage, Wire
 
 GRACE = 1.5
 """Seconds within which what is told at once is known; far from those after which it would be asked for."""
+SELECTED = "volume.kubernetes.io/selected-node"
 Goal = Callable[[], Awaitable[bool]]
 Scene = Callable[[Stage, Wire, str], Any]
 """(stage, the account's way, the run's number) -> a context with its goals by name."""
@@ -94,39 +95,28 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
     async def of(path: str) -> Any:
         return await stage.call("GET", path)
 
-    def placed(name: str) -> Goal:
+    def there(path: str, *keys: str) -> Goal:
+        """Whether an object has something in a field, or deeper."""
+
         async def reached() -> bool:
-            return "nodeName" in (await of(f"{PODS}/{name}{run}"))["spec"]
+            found = await of(path)
+            for key in keys:
+                found = found.get(key) or {}
+            return bool(found)
 
         return reached
 
-    async def explained() -> bool:
-        return "conditions" in (await of(f"{PODS}/huge{run}")).get("status", {})
+    def placed(name: str) -> Goal:
+        return there(f"{PODS}/{name}{run}", "spec", "nodeName")
 
     async def events(count: int) -> bool:
         items = (await of(EVENTS))["items"]
         about = [one for one in items if one["regarding"]["name"] == f"again{run}"]
         return any((one.get("series") or {"count": 1})["count"] >= count for one in about)
 
-    async def preempted() -> bool:
-        return "deletionTimestamp" in (await of(f"{PODS}/victim{run}"))["metadata"]
-
-    async def disk_taken() -> bool:
-        return "claimRef" in (await of(f"{CORE}/persistentvolumes/disk{run}"))["spec"]
-
-    async def node_selected() -> bool:
-        annotations = (await of(f"{CLAIMS}/made{run}"))["metadata"].get("annotations", {})
-        return "volume.kubernetes.io/selected-node" in annotations
-
     async def gone() -> bool:
         items = (await of(f"{DEVICES}/namespaces/default/resourceclaims"))["items"]
         return all(one["metadata"]["name"] != f"left{run}" for one in items)
-
-    async def counted() -> bool:
-        return bool((await of(f"{GROUPS}/crew{run}")).get("status", {}).get("scheduled"))
-
-    async def conditioned() -> bool:
-        return bool((await of(f"{OWN_GROUPS}/crew{run}")).get("status", {}).get("conditions"))
 
     async def accepted(name: str) -> bool:
         found = [one["metadata"] for one in (await of(MAPS))["items"] if one["metadata"]["name"] == f"{name}{run}"]
@@ -150,17 +140,17 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
         yield {
             "a pod is bound": placed("plain"),
             "a pod whose binding got no answer is bound": placed("lost"),
-            "a pod says why it waits": explained,
+            "a pod says why it waits": there(f"{PODS}/huge{run}", "status", "conditions"),
             "an event is there": lambda: events(1),
             "an event that comes again is counted": lambda: events(2),
-            "a victim goes": preempted,
-            "a volume is taken": disk_taken,
-            "a claim gets its node": node_selected,
+            "a victim goes": there(f"{PODS}/victim{run}", "metadata", "deletionTimestamp"),
+            "a volume is taken": there(f"{CORE}/persistentvolumes/disk{run}", "spec", "claimRef"),
+            "a claim gets its node": there(f"{CLAIMS}/made{run}", "metadata", "annotations", SELECTED),
             "a pod gets its device": placed("takes"),
             "a pod gets a device for an extended resource": placed("asks"),
             "a claim that an attempt left goes": gone,
-            "a group's status is counted": counted,
-            "a group of Kubernetes' own has its condition": conditioned,
+            "a group's status is counted": there(f"{GROUPS}/crew{run}", "status", "scheduled"),
+            "a group of Kubernetes' own has its condition": there(f"{OWN_GROUPS}/crew{run}", "status", "conditions"),
             "a policy is accepted": lambda: accepted("early"),
             "a policy that comes later is accepted": lambda: accepted("later"),
             "a SchedulingPolicy is accepted": lambda: served("early"),

@@ -11,6 +11,7 @@ from aiohttp import web
 from cryptography import x509
 from prometheus_client.core import Metric
 
+from policyengine.kube.config.credentials import trusting
 from policyengine.server import certificate
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable, expiry
 from policyengine.server.listening import listening
@@ -30,18 +31,14 @@ def test_no_old_protocol_is_spoken(tmp_path: Path) -> None:
     assert files.context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
-    certificate, key = Keys(tmp_path).sign("one", "/CN=127.0.0.1")
+def test_files_that_cannot_be_used_are_told_apart(tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+    certificate, key = keys.sign("one", "/CN=127.0.0.1")
+    _, other = keys.sign("other", "/CN=127.0.0.1")
     absent = tmp_path / "absent"
     assert problem(absent, key) == f"certificate `{absent}` cannot be used: no such file or directory"
     assert problem(certificate, absent) == f"key `{absent}` cannot be used: no such file or directory"
     assert "is a directory" in problem(tmp_path, key)
-
-
-def test_files_that_hold_something_else_are_told(tmp_path: Path) -> None:
-    keys = Keys(tmp_path)
-    certificate, _ = keys.sign("one", "/CN=127.0.0.1")
-    _, other = keys.sign("other", "/CN=127.0.0.1")
     assert problem(certificate, other).endswith(f"with key `{other}`: they do not belong together")
     assert problem(certificate, None).endswith("with a key in the same file: both must be PEM")
 
@@ -64,9 +61,7 @@ class Shown:
 
     async def name(self, port: int, called: str | None = None) -> str:
         """Whom the certificate of a new connection names; `called` is the server's name that the client gives."""
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=called or "")
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(), server_hostname=called or "")
         try:
             shown = x509.load_der_x509_certificate(writer.get_extra_info("ssl_object").getpeercert(True))
             return shown.subject.rfc4514_string()
@@ -81,9 +76,7 @@ async def test_new_connections_are_shown_what_the_files_hold_now_and_open_ones_g
     shown = Shown(tmp_path)
     async with listening(shown.application, "127.0.0.1:0", shown.files, 8, 0.1) as port:
         assert await shown.name(port) == await shown.name(port, "a.example") == "CN=one"
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(), server_hostname="")
         shown.put("two")
         async with asyncio.timeout(10.0):
             while await shown.name(port) != "CN=two":

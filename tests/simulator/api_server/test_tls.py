@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from policyengine.clock import SystemClock
+from policyengine.kube.config.credentials import trusting
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.access.authentication import (
     CertificateError,
@@ -21,9 +22,7 @@ WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 def client(certificate: tuple[Path, Path] | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = trusting()
     if certificate is not None:
         context.load_cert_chain(*certificate)
     return context
