@@ -68,7 +68,9 @@ EXACTLY = {
     "nodes of a test": (training('expect "p" on "a"', 'expect "p" on "¦"'), {"a"}),
     "rules that score": (training('score("cpu-pack",', 'score("¦",'), {"cpu-pack"}),
     "what a library has": (USER + member("let a = safe.¦"), {"x", "f"}),
+    "what replaces an error, behind a score": (member('score "s" weight 1 = 1 ¦'), {"on error"}),
     "nothing, in a comment": (member("// node.¦"), set()),
+    "nothing, of an object outside of every block": ("node.¦", set()),
 }
 
 

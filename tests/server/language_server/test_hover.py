@@ -23,6 +23,10 @@ SAID: dict[str, tuple[str, tuple[str, ...]]] = {
         training('pod.labels[?"podGroup"]', 'pod.lab¦els[?"podGroup"]'),
         ("pod.labels: map(string, string)",),
     ),
+    "so is that of a key of a map": (
+        member('filter "f" when has(pod.labels.app) { require pod.labels.a¦pp == "x" }'),
+        ("pod.labels.app: string",),
+    ),
     "a param is shown with its bounds and its comment": (
         training(">= headroom", ">= head¦room"),
         ("param headroom: memory = 2Gi range [0Gi, 64Gi]", "What a node with accelerators keeps free"),
