@@ -20,6 +20,7 @@ from policyengine.scheduler.messages import (
     CyclesRequested,
     Message,
     NodeObserved,
+    ObjectObserved,
     PodObserved,
     PodRead,
     Tick,
@@ -77,6 +78,10 @@ class Driver:
             built = builder.build()
             actions += self.send(PodObserved(built) if isinstance(builder, PodBuilder) else NodeObserved(built))
         return actions
+
+    def observe(self, *items: Any) -> list[Action]:
+        """The watch shows objects of other kinds, as they are."""
+        return [action for item in items for action in self.send(ObjectObserved(type(item).__name__, item))]
 
     def showing(self, *builders: PodBuilder | NodeBuilder) -> Self:
         """This driver, once it was shown these objects."""

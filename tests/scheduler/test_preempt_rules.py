@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, node, notes, pod, victims
 from tests.scheduler.policy_members import driven
-from tests.scheduler.storage import budget, seen
+from tests.scheduler.storage import budget
 
 
 def running(name: str, cpu: str = "1", on: str = "n1", started: str = "") -> PodBuilder:
@@ -144,7 +144,7 @@ def test_members_beyond_the_minimum_go_on_their_own() -> None:
 
 def test_a_budget_of_one_member_is_the_whole_gang_s() -> None:
     driver = driven(GANG)
-    driver.send(*seen(budget(kept="yes")))
+    driver.observe(budget(kept="yes"))
     driver.see(*(node(f"n{i}", cpu="1") for i in range(1, 5)))
     driver.see(member("x1"), member("x2", on="n2").label("kept", "yes"))
     driver.see(member("y1", on="n3", gang="y"), member("y2", on="n4", gang="y"))

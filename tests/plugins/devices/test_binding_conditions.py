@@ -104,8 +104,7 @@ def scheduler(*items: Any, timeout: str | None = None) -> Driver:
     arguments = {} if timeout is None else {"bindingTimeout": timeout}
     plugins = {"DynamicResources": (build("DynamicResources", arguments), None)}
     driver = Driver(in_tree_profile("p", NAME, "", plugins))
-    for message in seen(device_class(), gpus(SLOW), *(items or (claim(),))):
-        driver.send(message)
+    driver.observe(device_class(), gpus(SLOW), *(items or (claim(),)))
     driver.see(node("n0"), node("n1"))
     return driver
 

@@ -208,8 +208,7 @@ def test_a_claim_reserved_for_the_pod_needs_no_writing() -> None:
 
 def scheduler(*claims: Any) -> Driver:
     driver = Driver()
-    for message in seen(device_class(), resource_slice("g", node="n0"), *(claims or (claim(),))):
-        driver.send(message)
+    driver.observe(device_class(), resource_slice("g", node="n0"), *(claims or (claim(),)))
     driver.see(node("n0"), node("n1"))
     return driver
 

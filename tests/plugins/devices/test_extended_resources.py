@@ -117,8 +117,7 @@ class Server:
 
     def __init__(self, *items: Any) -> None:
         self.driver = Driver()
-        for message in seen(CLASS, gpus("g", node="n0"), *items):
-            self.driver.send(message)
+        self.driver.observe(CLASS, gpus("g", node="n0"), *items)
         self.driver.see(node("n0"), node("n1"))
         self.written: list[PatchObject] = []
         self._version = 100

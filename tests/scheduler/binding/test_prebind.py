@@ -15,7 +15,7 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
 )
 from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile
-from tests.scheduler.storage import claim, patches, seen
+from tests.scheduler.storage import claim, patches
 
 CLAIM = "PersistentVolumeClaim"
 WAIT = Status(Code.WAIT)
@@ -56,8 +56,7 @@ class Preparer:
 def started(*answers, **options):
     preparer = Preparer(*answers, **options)
     driver = Driver(profile(pre_bind=(preparer,)))
-    for message in seen(claim("c", 5)):
-        driver.send(message)
+    driver.observe(claim("c", 5))
     driver.see(node("n1"), pod("p"))
     return driver, preparer
 
@@ -82,9 +81,9 @@ def test_the_binding_follows_the_patch_the_watch_and_the_plugins_word():
     assert not driver.state.may_bind("p")
     assert driver.send(ObjectPatched(asked, "9")) == []
     assert preparer.asked == 0
-    driver.send(seen(claim("c", 8))[0])
+    driver.observe(claim("c", 8))
     assert (driver.until_wakeup(), preparer.asked) == ([], 0)
-    driver.send(seen(claim("c", 9, node="n1"))[0])
+    driver.observe(claim("c", 9, node="n1"))
     assert binds(driver.until_wakeup()) == {"p": "n1"}
     assert driver.places("p") == ["binding"]
     assert driver.told("p")[-4:] == ["reserved", "preparing", "written", "prepared"]
@@ -93,7 +92,7 @@ def test_the_binding_follows_the_patch_the_watch_and_the_plugins_word():
 def test_a_watch_that_is_faster_than_the_answer_changes_nothing():
     driver, _ = started(SUCCESS)
     (asked,) = driver.cycle()
-    driver.send(seen(claim("c", 9, node="n1"))[0])
+    driver.observe(claim("c", 9, node="n1"))
     assert driver.until_wakeup() == []
     assert binds(driver.send(ObjectPatched(asked, "9"))) == {"p": "n1"}
 
@@ -101,13 +100,13 @@ def test_a_watch_that_is_faster_than_the_answer_changes_nothing():
 def test_a_plugin_that_waits_is_asked_again_when_an_object_it_reads_changes():
     driver, preparer = started(WAIT, WAIT, SUCCESS)
     driver.send(ObjectPatched(patches(driver.cycle())[0], "6"))
-    driver.send(seen(claim("c", 6))[0])
+    driver.observe(claim("c", 6))
     driver.until_wakeup()
     driver.see(pod("other", cpu="64"))
     assert (driver.wait(1), preparer.asked) == ([], 1)
-    driver.send(seen(claim("c", 7))[0])
+    driver.observe(claim("c", 7))
     assert driver.until_wakeup() == []
-    driver.send(seen(claim("c", 8))[0])
+    driver.observe(claim("c", 8))
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
@@ -120,7 +119,7 @@ def test_patches_of_one_object_are_made_one_after_the_other_each_on_the_version_
         (asked,) = driver.send(ObjectPatched(asked, version))
     assert [*versions, asked.patch.resource_version] == ["5", "6", "7"]
     driver.send(ObjectPatched(asked, "8"))
-    driver.send(seen(claim("c", 8))[0])
+    driver.observe(claim("c", 8))
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
@@ -155,7 +154,7 @@ def test_an_overloaded_server_is_given_the_time_it_asks_for():
 def test_a_plugin_that_refuses_ends_the_attempt(answer, reason, text):
     driver, _ = started(answer)
     driver.send(ObjectPatched(patches(driver.cycle())[0], "6"))
-    driver.send(seen(claim("c", 6))[0])
+    driver.observe(claim("c", 6))
     assert conditions(driver.until_wakeup()) == [(reason, text)]
     assert driver.places("p") == ["backoff"]
 
@@ -163,7 +162,7 @@ def test_a_plugin_that_refuses_ends_the_attempt(answer, reason, text):
 def test_ten_minutes_are_enough():
     driver, _ = started(WAIT, WAIT)
     driver.send(ObjectPatched(patches(driver.cycle())[0], "6"))
-    driver.send(seen(claim("c", 6))[0])
+    driver.observe(claim("c", 6))
     driver.until_wakeup()
     assert driver.state.next_wakeup() == driver.now + 600
     actions = driver.until_wakeup()
@@ -224,7 +223,7 @@ def test_the_policy_that_decided_is_asked_to_the_end():
     driver, preparer = started(SUCCESS)
     (asked,) = driver.cycle()
     driver.send(ProfileReplaced(profile(pre_bind=(Preparer(),), policy_hash="new")))
-    driver.send(seen(claim("c", 6))[0])
+    driver.observe(claim("c", 6))
     (bind,) = driver.send(ObjectPatched(asked, "6"))
     assert bind.policy_hash != "new"
     assert preparer.asked == 1

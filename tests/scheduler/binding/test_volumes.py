@@ -5,23 +5,16 @@ import pytest
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.scheduler.messages import BindFailure, ObjectDeleted, ObjectPatched, ObjectPatchFailed
 from tests.scheduler.driver import Driver, binds, conditions, node, pod
-from tests.scheduler.storage import claim, patches, seen, storage_class, volume
+from tests.scheduler.storage import claim, patches, storage_class, volume
 
 PREFIX = 'running PreBind plugin "VolumeBinding": '
 
 
 def driver_with(*items, nodes=("n1", "n2")):
     driver = Driver()
-    show(driver, storage_class("local"), storage_class("made", "example.com/disks"), *items)
+    driver.observe(storage_class("local"), storage_class("made", "example.com/disks"), *items)
     driver.see(*(node(name).label("kubernetes.io/hostname", name) for name in nodes))
     return driver
-
-
-def show(driver, *items):
-    actions = []
-    for message in seen(*items):
-        actions += driver.send(message)
-    return actions
 
 
 def asked(actions):
@@ -44,9 +37,9 @@ def test_a_static_volume_is_taken_on_the_node_that_reaches_it_and_the_pod_bound_
         "metadata": {"annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
     }
     driver.send(ObjectPatched(one, "4"))
-    show(driver, volume("v", 4, node="n2", taken_by="c"))
+    driver.observe(volume("v", 4, node="n2", taken_by="c"))
     assert driver.until_wakeup() == []
-    show(driver, claim("c", 5, volume="v", bound=True))
+    driver.observe(claim("c", 5, volume="v", bound=True))
     assert binds(driver.until_wakeup()) == {"p": "n2"}
 
 
@@ -61,11 +54,11 @@ def test_a_volume_that_has_to_be_made_is_asked_for_by_naming_the_node():
         )
     ]
     driver.send(ObjectPatched(one, "2"))
-    show(driver, claim("c", 2, of="made", node="n1"))
+    driver.observe(claim("c", 2, of="made", node="n1"))
     driver.until_wakeup()
-    show(driver, claim("c", 4, of="made", node="n1", volume="new", bound=True))
+    driver.observe(claim("c", 4, of="made", node="n1", volume="new", bound=True))
     assert driver.until_wakeup() == []
-    show(driver, volume("new", 3, of="made", node="n1", taken_by="c"))
+    driver.observe(volume("new", 3, of="made", node="n1", taken_by="c"))
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
@@ -112,7 +105,7 @@ def test_what_an_earlier_attempt_has_written_is_not_written_again():
     driver = driver_with(claim("c"), volume("v", 2, taken_by="c")).showing(pod("p").pvc("c"))
     assert driver.cycle() == []
     assert driver.places("p") == ["waiting at prebind"]
-    show(driver, claim("c", 3, volume="v", bound=True))
+    driver.observe(claim("c", 3, volume="v", bound=True))
     assert binds(driver.until_wakeup())
 
 
@@ -122,9 +115,9 @@ def test_a_second_pod_of_the_claim_waits_for_what_the_first_one_writes():
     chosen = one.patch.patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
     assert driver.places("p", "q") == ["waiting at prebind", "waiting at prebind"]
     driver.send(ObjectPatched(one, "2"))
-    show(driver, claim("c", 2, of="made", node=chosen))
-    show(driver, volume("new", 3, of="made", taken_by="c"))
-    show(driver, claim("c", 4, of="made", node=chosen, volume="new", bound=True))
+    driver.observe(claim("c", 2, of="made", node=chosen))
+    driver.observe(volume("new", 3, of="made", taken_by="c"))
+    driver.observe(claim("c", 4, of="made", node=chosen, volume="new", bound=True))
     assert binds(driver.until_wakeup()) == {"p": chosen, "q": chosen}
 
 
@@ -167,10 +160,10 @@ ON_ANOTHER_NODE = [
 def test_a_volume_that_is_not_made_or_is_lost_again_ends_the_attempt_in_kube_schedulers_words(of, then, text):
     driver = driver_with(claim("c", of=of), volume("v"), nodes=("n1",)).showing(pod("p").pvc("c"))
     driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
-    show(driver, claim("c", 2, of="made", node="n1") if of == "made" else volume("v", 2, taken_by="c"))
+    driver.observe(claim("c", 2, of="made", node="n1") if of == "made" else volume("v", 2, taken_by="c"))
     driver.until_wakeup()
     for item in then:
-        driver.send(item) if isinstance(item, ObjectDeleted) else show(driver, item)
+        driver.send(item) if isinstance(item, ObjectDeleted) else driver.observe(item)
     assert conditions(driver.until_wakeup()) == [("SchedulerError", f"{PREFIX}binding volumes: {text}")]
     assert driver.places("p") == ["backoff"]
 
@@ -178,7 +171,7 @@ def test_a_volume_that_is_not_made_or_is_lost_again_ends_the_attempt_in_kube_sch
 def test_a_claim_that_nobody_binds_is_waited_for_ten_minutes():
     driver = driver_with(claim("c"), volume("v")).showing(pod("p").pvc("c"))
     driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
-    show(driver, volume("v", 2, taken_by="c"))
+    driver.observe(volume("v", 2, taken_by="c"))
     driver.until_wakeup()
     driver.wait(599)
     assert driver.places("p") == ["waiting at prebind"]

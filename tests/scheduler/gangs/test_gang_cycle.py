@@ -18,7 +18,7 @@ from policyengine.scheduler.messages import (
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, Label, binds, conditions, deletions, node, notes, pod, profile, victims
 from tests.scheduler.policy_members import driven
-from tests.scheduler.storage import claim, seen
+from tests.scheduler.storage import claim
 
 
 def member(name: str, minimum: str = "2", gang: str = "g", cpu: str = "1", **labels: str) -> PodBuilder:
@@ -401,8 +401,7 @@ def test_no_member_is_bound_before_the_volumes_of_all_are_prepared():
     assert binds(driver.cycle()) == {}
     assert driver.places("a", "b") == ["waiting at permit", "waiting at prebind"]
     volume.is_ready = True
-    for message in seen(claim("c", 5)):
-        driver.send(message)
+    driver.observe(claim("c", 5))
     assert sorted(binds(driver.wait(0.0))) == ["a", "b"]
 
 

@@ -13,7 +13,7 @@ from policyengine.scheduler.messages import PodDeleted, VictimDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, binds, deletions, node, pod, victims
 from tests.scheduler.gangs.native_groups import member, said, scheduler, show_group
-from tests.scheduler.storage import budget, seen
+from tests.scheduler.storage import budget
 
 
 def preempting(driver: Driver, minimum: int = 2, priority: int = 10, **spec: Any) -> Driver:
@@ -87,7 +87,7 @@ def test_a_group_that_is_disrupted_as_one_goes_whole_and_is_spared_before_single
 
 def test_budgets_are_kept_where_others_can_go():
     driver = scheduler().showing(node("n1", "2"))
-    driver.send(*seen(budget(app="kept")))
+    driver.observe(budget(app="kept"))
     driver.see(low("a", "n1").label("app", "kept"), low("b", "n1", priority=5))
     preempting(driver, minimum=2).showing(member("x", cpu="500m"), member("y", cpu="500m"))
     assert sorted(victims(driver.cycle())) == ["b"]

@@ -24,8 +24,7 @@ def member(name: str, minimum: str = "2", of: str = "c") -> PodBuilder:
 
 def scheduler(*claims: Any) -> Driver:
     driver = Driver(profile(gangs=(Label(),)))
-    for message in seen(device_class(), resource_slice("g", node="n1"), *(claims or (claim(),))):
-        driver.send(message)
+    driver.observe(device_class(), resource_slice("g", node="n1"), *(claims or (claim(),)))
     return driver.showing(node("n0"), node("n1"), node("n2"))
 
 
