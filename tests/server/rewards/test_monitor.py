@@ -28,6 +28,7 @@ from tests.deploy.rights import apply, manifests
 from tests.faulty_server import effects
 from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
+from tests.server.on_virtual_time import virtually
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = Path(__file__).resolve().parents[3] / "policies" / "rewards.policy"
@@ -98,74 +99,67 @@ def restarted(times: int) -> dict[str, Any]:
     return {"phase": "Running", "containerStatuses": [container]}
 
 
-def test_what_pods_experience_is_written_to_their_nodes(make_store: MakeStore) -> None:
-    async def work() -> None:
-        world = await World().begin()
-        async with world.learning(make_store(world)):
-            await world.pod("ended", "a", phase="Failed")
-            await world.pod("killed", "a", **restarted(2))
-            await world.pod("fine", "b", phase="Succeeded")
-            await asyncio.sleep(15)
-            assert await world.rewards() == {"a": "0.729", "b": "1.000"}
-            await world.pod("late", "b")
-            await asyncio.sleep(75)
-            assert await world.rewards() == {"a": "0.729", "b": "0.900"}
-            nodes = (await world.get("/api/v1/nodes"))["items"]
-            assert [one["metadata"]["annotations"][OF_NODE] for one in nodes] == ["0.729", "0.900"]
-            unready = restarted(2)
-            unready["containerStatuses"][0]["ready"] = False
-            await world.client.patch_pod_status("default", "killed", unready)  # its health would be evidence
-            await asyncio.sleep(SETTINGS.learning.forget_after + 60)
-            nodes = (await world.get("/api/v1/nodes"))["items"]
-            assert not any(is_ours(key) for one in nodes for key in one["metadata"].get("annotations", {}))
-
-    run(work())
+@virtually
+async def test_what_pods_experience_is_written_to_their_nodes(make_store: MakeStore) -> None:
+    world = await World().begin()
+    async with world.learning(make_store(world)):
+        await world.pod("ended", "a", phase="Failed")
+        await world.pod("killed", "a", **restarted(2))
+        await world.pod("fine", "b", phase="Succeeded")
+        await asyncio.sleep(15)
+        assert await world.rewards() == {"a": "0.729", "b": "1.000"}
+        await world.pod("late", "b")
+        await asyncio.sleep(75)
+        assert await world.rewards() == {"a": "0.729", "b": "0.900"}
+        nodes = (await world.get("/api/v1/nodes"))["items"]
+        assert [one["metadata"]["annotations"][OF_NODE] for one in nodes] == ["0.729", "0.900"]
+        unready = restarted(2)
+        unready["containerStatuses"][0]["ready"] = False
+        await world.client.patch_pod_status("default", "killed", unready)  # its health would be evidence
+        await asyncio.sleep(SETTINGS.learning.forget_after + 60)
+        nodes = (await world.get("/api/v1/nodes"))["items"]
+        assert not any(is_ours(key) for one in nodes for key in one["metadata"].get("annotations", {}))
 
 
-def test_a_restart_forgets_nothing_and_counts_nothing_twice(make_store: MakeStore) -> None:
-    async def work() -> None:
-        world = await World().begin()
-        async with world.learning(make_store(world)):
-            await world.pod("killed", "a", **restarted(2))
-            await asyncio.sleep(15)
-            before = await world.rewards()
-        async with world.learning(make_store(world)):
-            await asyncio.sleep(15)
-            assert await world.rewards() == before == {"a": "0.810"}
-            await world.client.patch_pod_status("default", "killed", restarted(3))
-            await asyncio.sleep(15)
-            assert (await world.rewards())["a"] == "0.729"
-
-    run(work())
+@virtually
+async def test_a_restart_forgets_nothing_and_counts_nothing_twice(make_store: MakeStore) -> None:
+    world = await World().begin()
+    async with world.learning(make_store(world)):
+        await world.pod("killed", "a", **restarted(2))
+        await asyncio.sleep(15)
+        before = await world.rewards()
+    async with world.learning(make_store(world)):
+        await asyncio.sleep(15)
+        assert await world.rewards() == before == {"a": "0.810"}
+        await world.client.patch_pod_status("default", "killed", restarted(3))
+        await asyncio.sleep(15)
+        assert (await world.rewards())["a"] == "0.729"
 
 
-def test_refused_bindings_count_against_the_node_each_once(make_store: MakeStore) -> None:
+@virtually
+async def test_refused_bindings_count_against_the_node_each_once(make_store: MakeStore) -> None:
     """By the events that the scheduler writes of them, which name the node."""
-
-    async def work() -> None:
-        world = await World().begin()
-        scheduler = Scheduler(world.client, world.clock, random.Random(1), load_profiles([POLICY]))
-        refusal = effects.Fail(statuses.forbidden("pods", "", "p", "not there"))
-        world.api.faults.add(refusal, subresource="binding", times=2)
-        stop = asyncio.Event()
-        task = asyncio.create_task(scheduler.run(stop))
-        async with world.learning(make_store(world)):
-            await world.pod("p")
-            await asyncio.sleep(30)
-            before = await world.rewards()
-            events = (await world.get("/apis/events.k8s.io/v1/namespaces/default/events"))["items"]
-            failed = [one for one in events if one["reason"] == "FailedScheduling"]
-            assert {one["related"]["kind"] for one in failed} == {"Node"}
-            # Two refusals on one node, or one on each.
-            assert sorted(before.values()) in (["0.810"], ["0.900", "0.900"])
-            assert before.keys() == {one["related"]["name"] for one in failed}
-        stop.set()
-        await task
-        async with world.learning(make_store(world)):
-            await asyncio.sleep(15)
-            assert await world.rewards() == before
-
-    run(work())
+    world = await World().begin()
+    scheduler = Scheduler(world.client, world.clock, random.Random(1), load_profiles([POLICY]))
+    refusal = effects.Fail(statuses.forbidden("pods", "", "p", "not there"))
+    world.api.faults.add(refusal, subresource="binding", times=2)
+    stop = asyncio.Event()
+    task = asyncio.create_task(scheduler.run(stop))
+    async with world.learning(make_store(world)):
+        await world.pod("p")
+        await asyncio.sleep(30)
+        before = await world.rewards()
+        events = (await world.get("/apis/events.k8s.io/v1/namespaces/default/events"))["items"]
+        failed = [one for one in events if one["reason"] == "FailedScheduling"]
+        assert {one["related"]["kind"] for one in failed} == {"Node"}
+        # Two refusals on one node, or one on each.
+        assert sorted(before.values()) in (["0.810"], ["0.900", "0.900"])
+        assert before.keys() == {one["related"]["name"] for one in failed}
+    stop.set()
+    await task
+    async with world.learning(make_store(world)):
+        await asyncio.sleep(15)
+        assert await world.rewards() == before
 
 
 def test_as_its_own_account_it_learns_and_replicas_go_on_with_what_the_last_one_knew(tmp_path: Path) -> None:
@@ -198,27 +192,25 @@ def placed(name: str, on: str) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}
 
 
-def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> None:
-    async def work() -> None:
-        world = await World().begin()
-        profiles = load_profiles([POLICY])
-        scheduler = Scheduler(world.client, world.clock, random.Random(1), profiles)
-        stop = asyncio.Event()
-        task = asyncio.create_task(scheduler.run(stop))
-        async with world.learning(SqliteStore(tmp_path / "rewards.sqlite")):
-            for number in range(10):
-                await world.pod(f"ended-{number}", "a", phase="Failed")
-            await asyncio.sleep(15)
-            for number in range(4):
-                await world.pod(f"new-{number}")
-            await asyncio.sleep(15)
-        stop.set()
-        await task
-        items = (await world.get(PODS))["items"]
-        where = {one["metadata"]["name"]: one["spec"].get("nodeName") for one in items}
-        assert {where[f"new-{number}"] for number in range(4)} == {"b"}
-
-    run(work())
+@virtually
+async def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> None:
+    world = await World().begin()
+    profiles = load_profiles([POLICY])
+    scheduler = Scheduler(world.client, world.clock, random.Random(1), profiles)
+    stop = asyncio.Event()
+    task = asyncio.create_task(scheduler.run(stop))
+    async with world.learning(SqliteStore(tmp_path / "rewards.sqlite")):
+        for number in range(10):
+            await world.pod(f"ended-{number}", "a", phase="Failed")
+        await asyncio.sleep(15)
+        for number in range(4):
+            await world.pod(f"new-{number}")
+        await asyncio.sleep(15)
+    stop.set()
+    await task
+    items = (await world.get(PODS))["items"]
+    where = {one["metadata"]["name"]: one["spec"].get("nodeName") for one in items}
+    assert {where[f"new-{number}"] for number in range(4)} == {"b"}
 
 
 def test_a_store_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> None:
@@ -233,21 +225,19 @@ def test_a_store_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path) -> 
         SqliteStore(tmp_path / "x")
 
 
-def test_what_cannot_be_written_is_one_message_until_it_can(tmp_path: Path) -> None:
-    async def work() -> None:
-        world, told = await World().begin(), list[str]()
-        refusal = effects.Fail(statuses.forbidden("nodes", "", "a", "you may not"))
-        world.api.faults.add(refusal, resource="nodes", verb="patch", times=None, seconds=40.0)
-        async with world.learning(SqliteStore(tmp_path / "rewards.sqlite"), told.append):
-            await world.pod("p", "a", phase="Failed")
-            await world.pod("q", "b", phase="Failed")
-            await asyncio.sleep(35)
-            assert len(told) == 1 and "node `a` and others cannot be annotated: " in told[0]
-            await asyncio.sleep(20)
-            assert await world.rewards() == {"a": "0.900", "b": "0.900"}
-        assert len(told) == 1
-
-    run(work())
+@virtually
+async def test_what_cannot_be_written_is_one_message_until_it_can(tmp_path: Path) -> None:
+    world, told = await World().begin(), list[str]()
+    refusal = effects.Fail(statuses.forbidden("nodes", "", "a", "you may not"))
+    world.api.faults.add(refusal, resource="nodes", verb="patch", times=None, seconds=40.0)
+    async with world.learning(SqliteStore(tmp_path / "rewards.sqlite"), told.append):
+        await world.pod("p", "a", phase="Failed")
+        await world.pod("q", "b", phase="Failed")
+        await asyncio.sleep(35)
+        assert len(told) == 1 and "node `a` and others cannot be annotated: " in told[0]
+        await asyncio.sleep(20)
+        assert await world.rewards() == {"a": "0.900", "b": "0.900"}
+    assert len(told) == 1
 
 
 def test_only_what_changed_is_written_and_only_under_the_prefix() -> None:
@@ -270,18 +260,16 @@ def test_groups_of_a_namespace_and_shared_ones_have_annotations_of_their_own() -
 
 
 @pytest.mark.parametrize("text", ["{", '{"evidence": [], "runtimes": [], "pods": {}}', '{"version": 3}'])
-def test_a_state_that_cannot_be_read_is_told_once_and_not_written_over(tmp_path: Path, text: str) -> None:
-    async def work() -> None:
-        world = await World().begin()
-        store, told = SqliteStore(tmp_path / "rewards.sqlite"), list[str]()
-        await store.save(text)
-        async with world.learning(store, told.append):
-            await world.pod("ended", "a", phase="Failed")
-            await asyncio.sleep(35)
-        assert await world.rewards() == {"a": "0.900"}
-        store = SqliteStore(tmp_path / "rewards.sqlite")
-        assert await store.load() == text
-        store.close()
-        assert len(told) == 1 and "it begins anew, and is not saved" in told[0]
-
-    run(work())
+@virtually
+async def test_a_state_that_cannot_be_read_is_told_once_and_not_written_over(tmp_path: Path, text: str) -> None:
+    world = await World().begin()
+    store, told = SqliteStore(tmp_path / "rewards.sqlite"), list[str]()
+    await store.save(text)
+    async with world.learning(store, told.append):
+        await world.pod("ended", "a", phase="Failed")
+        await asyncio.sleep(35)
+    assert await world.rewards() == {"a": "0.900"}
+    store = SqliteStore(tmp_path / "rewards.sqlite")
+    assert await store.load() == text
+    store.close()
+    assert len(told) == 1 and "it begins anew, and is not saved" in told[0]
