@@ -6,7 +6,7 @@ import shutil
 import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,15 @@ from hypothesis import strategies as st
 from policyengine.clock import SystemClock
 from policyengine.kube.config.credentials import trusting
 from policyengine.kube.http.client import Client
-from policyengine.policy_compiler import compile_policy
 from policyengine.server import certificate
 from policyengine.server.callers import PROBES, REVIEWS, AccessRefused, Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable
-from policyengine.server.extender.app import serve as serve_extender
 from policyengine.server.listening import Bodies, BodyRefused, listening
-from policyengine.server.webhook import serve as serve_webhook
+from policyengine.server.webhook import serve
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http_requests import ADMIN, User
 from policyengine.simulator.api_server.memory import MemoryTransport
-from tests.server.extender.recorded import POLICY
+from tests.server.extender.recorded import POLICY, serving
 from tests.simulator.api_server.keys import Keys
 
 Answer = tuple[int, str]
@@ -73,16 +71,8 @@ async def asked(port: int, path: str, context: ssl.SSLContext, body: bytes | Non
         return response.status, await response.text()
 
 
-@asynccontextmanager
-async def extender(tls: CertificateFiles, *names: str) -> AsyncIterator[int]:
-    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
-    profiles = [compile_policy(POLICY)]
-    task = asyncio.create_task(
-        serve_extender(profiles, "127.0.0.1", 0, SystemClock(), stop, tls=tls, client_names=names, started=started)
-    )
-    yield await started
-    stop.set()
-    await task
+def extender(tls: CertificateFiles, *names: str) -> AbstractAsyncContextManager[int]:
+    return serving(POLICY, tls=tls, client_names=names)
 
 
 @asynccontextmanager
@@ -91,7 +81,7 @@ async def webhook(tls: CertificateFiles, *names: str) -> AsyncIterator[int]:
         raise AssertionError("no review was meant to get here")
 
     stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_webhook(prove, "127.0.0.1", 0, tls, stop, names, started))
+    task = asyncio.create_task(serve(prove, "127.0.0.1", 0, tls, stop, names, started))
     yield await started
     stop.set()
     await task

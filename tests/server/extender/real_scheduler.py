@@ -11,16 +11,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from policyengine.clock import SystemClock
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client, Transport
 from policyengine.plugins.registry import IN_TREE
-from policyengine.policy_compiler import compile_policy, compile_text
+from policyengine.policy_compiler import compile_text
 from policyengine.server.certificate import CertificateFiles
-from policyengine.server.extender.app import serve
 from policyengine.simulator.real_server import ASSETS, real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
+from tests.server.extender.recorded import serving
 from tests.server.extender.test_verbs import node, pod
 
 Json = dict[str, Any]
@@ -125,19 +124,14 @@ async def extender(
 ) -> AsyncIterator[str]:
     """`policyengine extender` on the world; its URL."""
     client = Client(credentials.load(at.kubeconfig).connect())
-    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
-    profiles = [compile_policy(policy)]
-    how: dict[str, Any] = {"client": client, "started": started, "tls": tls, "client_names": client_names}
-    serving = asyncio.create_task(serve(profiles, "127.0.0.1", port, SystemClock(), stop, **how))
     try:
-        url = f"{'https' if tls else 'http'}://127.0.0.1:{await started}"
-        async with aiohttp.ClientSession(url) as session:
-            while (await session.get("/readyz", ssl=False)).status != 200:  # noqa: ASYNC110  (it tells nobody)
-                await asyncio.sleep(0.05)
-        yield url
+        async with serving(policy, port=port, client=client, tls=tls, client_names=client_names) as bound:
+            url = f"{'https' if tls else 'http'}://127.0.0.1:{bound}"
+            async with aiohttp.ClientSession(url) as session:
+                while (await session.get("/readyz", ssl=False)).status != 200:  # noqa: ASYNC110  (it tells nobody)
+                    await asyncio.sleep(0.05)
+            yield url
     finally:
-        stop.set()
-        await serving
         await client.close()
 
 

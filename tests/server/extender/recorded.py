@@ -1,16 +1,20 @@
-"""What a real kube-scheduler 1.36.2 sent to an extender, and a cluster with the nodes it sent."""
+"""What a real kube-scheduler 1.36.2 sent to an extender, a cluster with the nodes it sent, and an extender to ask."""
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
 import msgspec
 
+from policyengine.clock import SystemClock
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.policy_compiler import compile_policy
+from policyengine.server.extender.app import serve
 from policyengine.server.extender.known_cluster import ExtenderCluster
 from policyengine.server.extender.policy_rules import PolicyRules
 from policyengine.server.extender.verbs import Verbs
@@ -79,3 +83,19 @@ async def ask(answering: Verbs, verb: str, body: Any) -> Any:
     answer = await answering.answer(verb, body if isinstance(body, bytes) else json.dumps(body).encode())
     assert answer.status == 200, answer
     return json.loads(answer.body)
+
+
+@asynccontextmanager
+async def serving(*texts: str, port: int = 0, **how: Any) -> AsyncIterator[int]:
+    """An extender of these policies, until the block is over; gives its port. `how`: see `serve`."""
+    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+    profiles = [compile_policy(text) for text in texts]
+    task = asyncio.create_task(serve(profiles, "127.0.0.1", port, SystemClock(), stop, started=started, **how))
+    await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
+    try:
+        yield started.result()
+    finally:
+        stop.set()
+        await task

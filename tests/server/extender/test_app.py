@@ -12,12 +12,11 @@ import pytest
 from aiohttp import BytesPayload
 
 from policyengine.clock import SystemClock
-from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.app import CannotServe, serve
 from policyengine.server.extender.known_cluster import PAUSE, STEP, ExtenderCluster
 from policyengine.server.listening import CannotListen
-from tests.server.extender.recorded import POLICY
+from tests.server.extender.recorded import POLICY, serving
 from tests.server.extender.test_verbs import ROOM, node, pod
 
 OTHER = 'policy "other" { filter "none" { require node.name == "" else "nobody" } }'
@@ -25,16 +24,8 @@ OTHER = 'policy "other" { filter "none" { require node.name == "" else "nobody" 
 
 @asynccontextmanager
 async def served(*texts: str) -> AsyncIterator[aiohttp.ClientSession]:
-    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
-    profiles: list[Profile] = [compile_policy(text) for text in texts]
-    task = asyncio.create_task(serve(profiles, "127.0.0.1", 0, SystemClock(), stop, started=started))
-    await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        task.result()
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{started.result()}") as session:
+    async with serving(*texts) as port, aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         yield session
-    stop.set()
-    await task
 
 
 REQUEST = {"Pod": pod("p"), "Nodes": {"items": [node("a"), node("b")]}}

@@ -15,11 +15,10 @@ from policyengine.clock import SystemClock
 from policyengine.kube import demand_memory
 from policyengine.kube.demand_memory import history_store
 from policyengine.kube.http.client import Client
-from policyengine.policy_compiler import compile_policy
-from policyengine.server.extender.app import serve
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
+from tests.server.extender.recorded import serving
 
 POLICY = """policy "learns" {
   let learnt = history("")
@@ -38,16 +37,12 @@ def standing(name: str, cpu: str) -> dict[str, Any]:
 async def asking(api: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
     """An extender on the server, until the block is over."""
     client = Client(MemoryTransport(api))
-    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
     store = history_store(client, "kube-system/learnt")
-    serving = serve(
-        [compile_policy(POLICY)], "127.0.0.1", 0, SystemClock(), stop, client=client, started=started, history=store
-    )
-    task = asyncio.create_task(serving)
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{await started}") as session:
+    async with (
+        serving(POLICY, client=client, history=store) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+    ):
         yield session
-    stop.set()
-    await task
 
 
 async def refused(session: aiohttp.ClientSession, reason: str) -> bool:
