@@ -27,6 +27,7 @@ from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
 from tests.kube.virtual_time import VirtualClock, run
+from tests.server.annotator.test_prometheus import site
 from tests.server.metrics.test_observed import POLICY, World, scenario
 
 sdk = pytest.importorskip(
@@ -117,13 +118,8 @@ async def collector() -> AsyncIterator[tuple[str, list[ExportTraceServiceRequest
         received.append(ExportTraceServiceRequest.FromString(gzip.decompress(body) if packed else body))
         return web.Response()
 
-    application = web.Application()
-    application.router.add_post("/v1/traces", take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}", received
-    await runner.cleanup()
+    async with site("/v1/traces", take) as port:
+        yield f"http://127.0.0.1:{port}", received
 
 
 def names_of(received: list[ExportTraceServiceRequest]) -> list[str]:

@@ -149,15 +149,22 @@ async def kube_scheduler(at: World, policy: str, url: str, **changed: Any) -> As
     """The real one with the configuration that `convert --to kube-scheduler` prints; `changed` is of its extender."""
     printed = kube_scheduler_configuration(compile_text(policy).policies, IN_TREE, url)
     printed["extenders"][0] |= changed
+    async with started(at, printed, "--secure-port=0"):
+        yield
+
+
+@asynccontextmanager
+async def started(at: World, configuration: Mapping[str, Any], *flags: str) -> AsyncIterator[None]:
+    """The real kube-scheduler on the world, until the block is over."""
     own: Mapping[str, Any] = {
         "clientConnection": {"kubeconfig": str(at.kubeconfig)},
         "leaderElection": {"leaderElect": False},
     }
     path = at.kubeconfig.with_name("kube-scheduler.yaml")
-    path.write_text(json.dumps({**printed, **own}))
+    path.write_text(json.dumps({**configuration, **own}))
     with at.kubeconfig.with_name("kube-scheduler.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            str(scheduler_binary()), f"--config={path}", "--secure-port=0", "-v=3", stdout=log, stderr=log
+            str(scheduler_binary()), f"--config={path}", "-v=3", *flags, stdout=log, stderr=log
         )
     try:
         yield

@@ -7,11 +7,9 @@ something was counted in it, so the pods meet what most metrics count: room, non
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +17,7 @@ import aiohttp
 from aiohttp.test_utils import unused_port
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.server.extender.real_scheduler import SECONDS, World, scheduler_binary, world
+from tests.server.extender.real_scheduler import SECONDS, World, started, world
 
 RECORDED = Path(__file__).with_name("real_metrics.txt")
 PREFIXES = ("scheduler_", "rest_client_", "workqueue_")
@@ -79,33 +77,18 @@ def described(page: str) -> Iterator[Described]:
 
 async def real_page(folder: Path) -> str:
     """`/metrics` of a kube-scheduler that placed pods, refused one, and made room for one."""
-    async with world(folder) as at:
-        port = unused_port()
-        configuration = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": str(at.kubeconfig)},
-            "leaderElection": {"leaderElect": False},
-        }
-        path = folder / "kube-scheduler.yaml"
-        path.write_text(json.dumps(configuration))
-        flags = (f"--config={path}", f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={folder}")
-        open_to_all = "--authorization-always-allow-paths=/metrics"
-        process = await asyncio.create_subprocess_exec(
-            str(scheduler_binary()), *flags, open_to_all, stderr=asyncio.subprocess.DEVNULL
-        )
-        try:
-            await _schedule(at)
-            async with (
-                aiohttp.ClientSession() as session,
-                session.get(f"https://127.0.0.1:{port}/metrics", ssl=False) as page,
-            ):
-                assert page.status == 200
-                return await page.text()
-        finally:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+    port = unused_port()
+    configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={folder}")
+    open_to_all = "--authorization-always-allow-paths=/metrics"
+    async with world(folder) as at, started(at, configuration, *flags, open_to_all):
+        await _schedule(at)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"https://127.0.0.1:{port}/metrics", ssl=False) as page,
+        ):
+            assert page.status == 200
+            return await page.text()
 
 
 async def _schedule(at: World) -> None:
