@@ -79,6 +79,16 @@ def test_a_waiting_pod_keeps_its_room_and_is_asked_again_at_the_plugins_event():
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
+def test_waiting_again_does_not_extend_the_wait():
+    driver, _ = started(WAIT, WAIT)
+    driver.cycle()
+    end = driver.state.next_wakeup()
+    driver.now += 10
+    driver.see(node("n2"))
+    driver.until_wakeup()
+    assert driver.state.next_wakeup() == end
+
+
 @pytest.mark.parametrize("how", ["deleted", "being deleted", "bound by somebody else"])
 def test_a_waiting_pod_that_goes_releases_what_it_held(how):
     driver, reserve = started(WAIT)
