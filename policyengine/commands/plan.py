@@ -93,6 +93,9 @@ def plan(
     collect_seldom()
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
+    for path, profiles in zip(reversed(policies), (new, old), strict=False):
+        if not profiles:
+            raise UnusableInput(f"`{path}` holds no policy")
     if len(recordings) > 1:
         is_true, is_damaged = _swept(recordings, old, new, fail_on, by_rule, jobs, output)
         sys.exit(FAILED if is_true else UNUSABLE if is_damaged else 0)

@@ -20,6 +20,7 @@ OLD = 'policy "old" { scheduler "default-scheduler" base filters }\n'
 NEW = """policy "new" { scheduler "default-scheduler" base filters
   filter "two" { require node.podCount < 2 else "two pods are enough" }
 }"""
+LIBRARY = 'library "sizes" { let few = 2 }'
 SCENARIO = """
 duration: 10min
 policies: [{text: 'policy "old" { scheduler "default-scheduler" base filters }'}]
@@ -30,7 +31,7 @@ pods: [{name: web, count: 6, every: 10s, requests: {cpu: 1}}]
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    for name, text in (("old.policy", OLD), ("new.policy", NEW), ("day.yaml", SCENARIO)):
+    for name, text in (("old.policy", OLD), ("new.policy", NEW), ("lib.policy", LIBRARY), ("day.yaml", SCENARIO)):
         (tmp_path / name).write_text(text, encoding="utf-8")
     pods: list[Any] = [
         make_pod(f"p{number}").req(cpu="1").created(f"2026-01-05T10:00:0{number}Z") for number in range(3)
@@ -150,6 +151,8 @@ def test_markdown_for_a_review(files: Path) -> None:
         ),
         (["new.policy", "--scenario", "day.yaml", "--fail-on", "waitng > 0"], "`waitng > 0`: "),
         (["new.policy", "--recording", "nothing"], "cannot read"),
+        (["lib.policy", "--scenario", "day.yaml"], "lib.policy` holds no policy"),
+        (["lib.policy", "new.policy", "--scenario", "day.yaml"], "lib.policy` holds no policy"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(files: Path, arguments: list[str], message: str) -> None:

@@ -17,12 +17,14 @@ from jsonschema import Draft7Validator
 
 ROOT = Path(__file__).resolve().parents[2]
 CI = ROOT / "examples" / "ci"
-POLICY = """policy "batch" {{
+POLICY = """import "sizes"
+
+policy "batch" {{
   scheduler "batch"
   base filters
 
   filter "few" {{
-    require node.podCount < {most} else "enough"
+    require node.podCount < sizes.few + {most} else "enough"
   }}
 
   test "an empty node takes a pod" {{
@@ -32,9 +34,13 @@ POLICY = """policy "batch" {{
   }}
 }}
 """
+LIBRARY = """library "sizes" {
+  let few = 0
+}
+"""
 DAY = """
 duration: 10min
-policies: [{file: policies/batch.policy}]
+policies: [{file: policies/batch.policy}, {file: policies/sizes.policy}]
 nodes: [{name: n, count: 2, allocatable: {cpu: 8}}]
 pods: [{name: p, count: 6, every: 10s, requests: {cpu: 1}}]
 """
@@ -80,13 +86,16 @@ class Repository:
         policies = self.folder / "policies"
         policies.mkdir(parents=True)
         (policies / "batch.policy").write_text(POLICY.format(most=9))
+        (policies / "sizes.policy").write_text(LIBRARY)
         (self.folder / "day.yaml").write_text(DAY)
         record = "policyengine simulate day.yaml --record recordings/day"
         assert (
             self.run(f"{record} && git init -q -b main && git add . && git commit -qm old && git switch -qc new") == 0
         )
         (policies / "batch.policy").write_text(POLICY.format(most=most))
-        assert self.run("git commit -qam new") == 0
+        (policies / "sizes.policy").write_text(f"/// Used by batch.\n{LIBRARY}")
+        (policies / "other.policy").write_text('policy "other" {\n  scheduler "other"\n}\n')
+        assert self.run("git add policies && git commit -qm new") == 0
 
     def run(self, script: str, env: Mapping[str, str] | None = None) -> int:
         """As the services run a step: by bash, which ends at the first command that fails."""
@@ -122,8 +131,8 @@ def test_the_workflow_of_github_comments_what_the_change_would_do_and_fails_wher
     codes = github(repository)
     assert codes == [0] * (len(codes) - 1) + [1]
     assert "| waiting | 0 | 2 | worse |" in repository.text("plan.md")
-    assert "| few | as before | 2 | 0 → 2 |" in repository.text("plan.md")
-    assert repository.text("plan-batch.policy.html").startswith("<!doctype html>")
+    assert "| batch: few | as before | 2 | 0 → 2 |" in repository.text("plan.md")
+    assert repository.text("plan.html").startswith("<!doctype html>")
     assert "gh pr comment 7 --body-file plan.md" in repository.calls.read_text()
     assert json.loads(repository.text("policies.sarif"))["version"] == "2.1.0"
 
@@ -145,7 +154,7 @@ def test_the_jobs_of_gitlab_do_the_same(tmp_path: Path) -> None:
     assert "<testsuites" in repository.text("lint.xml")
     assert gitlab(repository, "plan") == 1
     assert "| waiting | 0 | 2 | worse |" in repository.text("plan.md")
-    assert (repository.folder / "plan-batch.policy.html").exists()
+    assert (repository.folder / "plan.html").exists()
     assert "body@plan.md ci_api_v4_url/projects/ci_project_id/merge_requests/ci_merge_request_iid/notes" in (
         repository.calls.read_text()
     )

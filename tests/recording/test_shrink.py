@@ -78,7 +78,8 @@ def test_much_that_is_left_is_written_in_frames_that_can_be_read(
     told.write(told.lines, tmp_path / "all", differs=False)
     replay = Replay(tmp_path / "all")
     replay.play()
-    assert (replay.notes, replay.messages) == ([], sum(not line.was_known for line in told.lines))
+    messages = [line for line in told.lines if not isinstance(line.message, str) and not line.was_known]
+    assert (replay.notes, replay.messages) == ([], len(messages))
 
 
 def test_a_recording_without_its_beginning_is_cut_down_with_what_was_known(tmp_path: Path) -> None:
