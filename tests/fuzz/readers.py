@@ -228,14 +228,6 @@ def one_input(reader: str, raw: bytes, folder: Path) -> None:
         raise
 
 
-def inputs(seed: int) -> Iterator[tuple[str, bytes]]:
-    """Damaged files of every reader, without end."""
-    chance = random.Random(seed)
-    while True:
-        for reader, (_, text) in READERS.items():
-            yield reader, damaged(text, chance)
-
-
 @contextmanager
 def target(name: str) -> Iterator[Target]:
     """A reader, and damaged files."""
