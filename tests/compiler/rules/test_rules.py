@@ -75,6 +75,10 @@ REFUSALS = {
         'filter "f" { require 10 / (node.podCount - 0) > 1 else "no" }',
         ("Unschedulable", "f: `10 / (node.podCount - 0) > 1` has no value: division by zero"),
     ),
+    "an error about the pod refuses it and says why": (
+        'filter "f" { require 10 / pod.priority > 1 else "no" }',
+        ("UnschedulableAndUnresolvable", "f: `10 / pod.priority > 1` has no value: division by zero"),
+    ),
 }
 
 
