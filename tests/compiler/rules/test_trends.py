@@ -44,6 +44,7 @@ MORE_MAY_HELP = (
     "node.used.cpu - node.free.cpu > 0",
     "node.podCount * pod.priority < 10",
     "node.podCount * -1 < -3",
+    "-1 * node.podCount < -3",
     "node.free.memory + pod.requests.memory > 0",
     "100 * node.podCount / (node.podCount - 3) < 5",
     'node.used[?"x/y"].orValue(5) <= 2',
