@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -31,28 +32,27 @@ async def served(*texts: str) -> AsyncIterator[aiohttp.ClientSession]:
 REQUEST = {"Pod": pod("p"), "Nodes": {"items": [node("a"), node("b")]}}
 
 
+async def asked(session: aiohttp.ClientSession, path: str, body: Any = REQUEST) -> tuple[int, Any]:
+    async with session.post(path, json=body) as response:
+        return response.status, await response.json()
+
+
 async def test_a_lone_policy_answers_to_any_prefix() -> None:
     async with served(POLICY) as session:
         for path in ("/filter", "/x/filter", "/some/where/else/filter"):
-            async with session.post(path, json=REQUEST) as response:
-                assert [one["metadata"]["name"] for one in (await response.json())["Nodes"]["items"]] == ["a", "b"]
+            _, answer = await asked(session, path)
+            assert [one["metadata"]["name"] for one in answer["Nodes"]["items"]] == ["a", "b"]
 
 
 async def test_of_several_policies_the_prefix_names_one() -> None:
     async with served(POLICY, OTHER) as session:
-        async with session.post("/calm/filter", json=REQUEST) as response:
-            assert len((await response.json())["Nodes"]["items"]) == 2
-        async with session.post("/v1/other/filter", json=REQUEST) as response:
-            answer = await response.json()
-            assert answer["Nodes"]["items"] == []
-            assert answer["FailedAndUnresolvableNodes"] == {"a": "none: nobody", "b": "none: nobody"}
-        async with session.post("/nobody/filter", json=REQUEST) as response:
-            assert (response.status, (await response.json())["Error"]) == (
-                200,
-                "no policy is called `nobody`; there are: calm, other",
-            )
-        async with session.post("/nobody/prioritize", json=REQUEST) as response:
-            assert response.status == 404
+        assert len((await asked(session, "/calm/filter"))[1]["Nodes"]["items"]) == 2
+        _, answer = await asked(session, "/v1/other/filter")
+        assert answer["Nodes"]["items"] == []
+        assert answer["FailedAndUnresolvableNodes"] == {"a": "none: nobody", "b": "none: nobody"}
+        status, answer = await asked(session, "/nobody/filter")
+        assert (status, answer["Error"]) == (200, "no policy is called `nobody`; there are: calm, other")
+        assert (await asked(session, "/nobody/prioritize"))[0] == 404
 
 
 async def test_who_asked_an_older_extender_asks_on() -> None:
@@ -60,19 +60,15 @@ async def test_who_asked_an_older_extender_asks_on() -> None:
     pigeon = 'policy "pigeon" { base none score "s" weight 1 = 70 }'
     async with served(POLICY, OTHER, pigeon) as session:
         for path in ("/scheduler/predicates/other", "/predicates/other", "/other/predicates", "/x/other/filter"):
-            async with session.post(path, json=REQUEST) as response:
-                assert (await response.json())["FailedAndUnresolvableNodes"].keys() == {"a", "b"}, path
+            assert (await asked(session, path))[1]["FailedAndUnresolvableNodes"].keys() == {"a", "b"}, path
         for path in ("/scheduler/priorities/pigeon-holing", "/priorities/pigeon", "/pigeon/priorities"):
-            async with session.post(path, json=REQUEST) as response:
-                assert await response.json() == [{"Host": "a", "Score": 7}, {"Host": "b", "Score": 7}], path
+            assert (await asked(session, path))[1] == [{"Host": "a", "Score": 7}, {"Host": "b", "Score": 7}], path
     async with served(POLICY) as session:
         for path in ("/predicates", "/scheduler/predicates/safe-overload"):
-            async with session.post(path, json=REQUEST) as response:
-                assert len((await response.json())["Nodes"]["items"]) == 2, path
-        async with session.post("/preemption", json={"Pod": pod("p")}) as response:
-            assert await response.json() == {"NodeNameToMetaVictims": {}}
-        async with session.post("/scheduler/bind", json={}) as response:
-            assert "a binding needs" in (await response.json())["Error"]
+            assert len((await asked(session, path))[1]["Nodes"]["items"]) == 2, path
+        _, answer = await asked(session, "/preemption", {"Pod": pod("p")})
+        assert answer == {"NodeNameToMetaVictims": {}}
+        assert "a binding needs" in (await asked(session, "/scheduler/bind", {}))[1]["Error"]
 
 
 async def test_a_cpu_profile_tells_what_the_extender_does() -> None:
@@ -85,8 +81,8 @@ async def test_a_cpu_profile_tells_what_the_extender_does() -> None:
 
 async def test_health_version_and_metrics_are_there_and_what_is_no_verb_is_not_found() -> None:
     async with served(POLICY) as session:
-        async with session.post('/calm/"evict', json=REQUEST) as response:
-            assert (response.status, "no verb" in (await response.json())["Error"]) == (404, True)
+        status, answer = await asked(session, '/calm/"evict')
+        assert status == 404 and "no verb" in answer["Error"]
         async with session.get("/healthz") as response:
             assert (response.status, await response.text()) == (200, "ok")
         async with session.get("/readyz") as response:

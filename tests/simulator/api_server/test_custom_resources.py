@@ -15,8 +15,10 @@ def definition() -> Any:
 
 
 async def served() -> Bench:
-    bench = Bench()
-    await bench.create(DEFINITIONS, definition())
+    bench, defined = Bench(), definition()
+    column = {"name": "Least", "type": "integer", "jsonPath": ".spec.minMember", "priority": 0}
+    defined["spec"]["versions"][0]["additionalPrinterColumns"] = [column]
+    await bench.create(DEFINITIONS, defined)
     return bench
 
 
@@ -30,7 +32,8 @@ async def test_values_are_checked_by_the_schema_unknown_fields_pruned_and_the_ki
     made = await bench.create(GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 2, "bogus": 1}})
     assert made["spec"] == {"minMember": 2}
     table = (await bench.ask("GET", GROUPS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
-    assert table["rows"][0]["cells"][0] == "g"
+    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Least"]
+    assert table["rows"][0]["cells"] == ["g", 2]
     described = (await bench.ask("GET", "/openapi/v3/apis/scheduling.x-k8s.io/v1alpha1")).body
     assert "io.x-k8s.scheduling.v1alpha1.PodGroup" in described["components"]["schemas"]
 
