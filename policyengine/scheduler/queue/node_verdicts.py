@@ -22,7 +22,8 @@ asked once whether node a would take a pod of 3 cpus, says no, and none of the 4
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
+from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,13 +54,21 @@ _BY_PRIORITY = frozenset({"DefaultPreemption", "DynamicResources"})
 """The PostFilter plugins that evict nobody whose priority is not lower; the second one gives back claims' devices."""
 
 
+class Help(Enum):
+    """What an event can do for a refused pod."""
+
+    NONE = "none"
+    """Nothing: the event's node still refuses it."""
+    PERHAPS = "perhaps"
+    ROOM = "room"
+    """It is the event's node that the pod fits on now, as far as such filters say."""
+
+
 class NodeVerdicts:
     """Asks the filters of one profile about single nodes."""
 
-    def __init__(self, profile: Profile, view: ClusterView, gangs: bool) -> None:
-        """`gangs`: whether the pods may be members of gangs that the profile does not tell."""
+    def __init__(self, profile: Profile, view: ClusterView) -> None:
         self.view = view
-        self.gangs = gangs or bool(profile.gangs)
         asked: dict[str, list[object]] = {}
         for plugin in {id(one): one for one in profile.plugins()}.values():
             if plugin.events_to_register():
@@ -85,7 +94,8 @@ class VerdictsAfter:
 
     def __init__(self, verdicts: NodeVerdicts, old: Any, new: Any) -> None:
         self._of, self._view, self._left = verdicts, verdicts.view, MOST_ASKED
-        self._own = {one.uid for one in (old, new) if isinstance(one, PodInfo)}
+        self.own = {one.uid for one in (old, new) if isinstance(one, PodInfo)}
+        """UIDs of the pods that the event itself is about."""
         self._known: dict[tuple[str, Hashable], bool] = {}
         names, rows = _nodes_of(old) | _nodes_of(new), self._view.nodes.row_of
         self._rows = [rows[name] for name in names] if all(name in rows for name in names) else []
@@ -94,21 +104,14 @@ class VerdictsAfter:
         """Whether the verdicts on these nodes are all that the event can change for the plugin."""
         return plugin in self._of.filters
 
-    def not_refused(self, alike: Mapping[str, QueuedPod], by: Buckets | None = None) -> dict[str, bool]:
-        """Of pods that are alike, by UID, which such a filter would wake: those that the event may help, each with
-        whether it is the event's node that they fit on now, as far as such filters say. `by`: who refused them, with
-        what pods have in common that one verdict is for; their buckets unless given."""
-        first = next(iter(alike.values()))
-        if not self._rows or self._may_evict(first.pod):
-            return dict.fromkeys(alike, False)
-        refused = self._are_refused(first.pod, first.buckets if by is None else by)
-        if refused is None:
-            return dict.fromkeys(alike, False)
-        if refused and not self._of.gangs and self._own.isdisjoint(alike):
-            return {}
-        gang = self._view.scheduling.gang
-        apart = {uid for uid, one in alike.items() if uid in self._own or (self._of.gangs and gang(one.pod))}
-        return {uid: uid not in apart for uid in alike if not refused or uid in apart}
+    def on(self, queued: QueuedPod, by: Buckets) -> Help:
+        """What the event can do for a pod that such a filter would wake, and for all that are like it but those that it
+        is about. `by`: who refused it, with what pods have in common that one verdict is for."""
+        pod = queued.pod
+        if not self._rows or self._may_evict(pod) or self._view.scheduling.members(pod):
+            return Help.PERHAPS
+        refused = self._are_refused(pod, by)
+        return Help.PERHAPS if refused is None else Help.NONE if refused else Help.ROOM
 
     def _are_refused(self, pod: PodInfo, by: Buckets) -> bool | None:
         """Whether one of the filters refuses all these nodes; None where not all could be asked."""

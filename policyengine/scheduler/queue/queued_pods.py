@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.enum_members import direct_members
@@ -99,9 +100,13 @@ class QueuedPod:
     buckets: tuple[tuple[str, Hashable], ...] = ()
     """Where `UnschedulableIndex` keeps it: (plugin, signature)."""
     turn: Key = ()
-    """Its key in activeQ when it became unschedulable, which stays while it waits."""
+    """Its key in activeQ when it became unschedulable, which stays while it waits; so do the next two."""
+    tenant: str = ""
+    """By whose share activeQ chooses; empty where it does not go by shares."""
+    backs_off_until: float = -inf
+    """The whole second in which its backoff ends; -inf when it has none."""
     alike: Hashable = None
-    """What it has in common with the pods that are alike: the buckets, and what says whom it may have evicted."""
+    """What it has in common with the refused pods that are alike."""
 
     def __post_init__(self) -> None:
         self.uid, self.since = self.pod.uid, self.queued_at

@@ -16,9 +16,9 @@ points. All of one name are asked about whom one of them refused.
 
 Pods refused by one plugin with one signature (what the plugin reads of the pod) share a bucket, and a hint function is
 called once a bucket: it must be a function of the signature and of the objects involved. A plugin whose hints look at
-more of the pod says by what its pods wait together (`waits_with`). Pods that share all their buckets and their priority
-are alike, and one of them is looked at for all. An event that nobody registered for costs one look-up, however many
-pods are refused.
+more of the pod says by what its pods wait together (`waits_with`). Pods that share all their buckets, and what else is
+read of them here, are alike, and one of them is looked at for all. An event that nobody registered for costs one
+look-up, however many pods are refused.
 
 Example: 500 identical pods and one larger pod were refused by NodeResourcesFit: two buckets. A node with 2 cpu comes.
 The hint function is called twice; it says QUEUE for the identical pods, which all wake, and SKIP for the other.
@@ -26,12 +26,13 @@ The hint function is called twice; it says QUEUE for the identical pods, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.framework.profile import GROUP_PLACEMENT, Profile
-from policyengine.scheduler.queue.node_verdicts import NodeVerdicts
+from policyengine.scheduler.queue.alike_pods import AlikePods
+from policyengine.scheduler.queue.node_verdicts import Help, NodeVerdicts
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 
 if TYPE_CHECKING:
@@ -46,26 +47,25 @@ _ANYBODY = ""
 
 
 class Woken(NamedTuple):
-    """A pod that an event may help."""
+    """Pods that are alike and that an event may help."""
 
-    pod: QueuedPod
+    pods: AlikePods
     strategy: Strategy
-    """How it is to move."""
+    """How they are to move."""
     asked_by: str
     """The plugin that says so."""
-    fits: bool
-    """Whether it is known to be the event's node that the pod may be placed on now."""
+    help: Help
+    """Never `NONE`."""
 
 
 class UnschedulableIndex:
     """The refused pods of one queue, by refusing plugin and signature."""
 
-    def __init__(self, profile: Profile, view: ClusterView, gangs: bool = False) -> None:
-        """`gangs`: whether the pods may be members of gangs that the profile does not tell."""
-        self._view, self._gangs = view, gangs
-        self.buckets: dict[str, dict[Hashable, dict[Hashable, dict[str, QueuedPod]]]] = {}
-        """Plugin -> signature -> what pods that are alike have in common -> these pods, by UID; never empty ones."""
-        self._alike: dict[Hashable, dict[str, QueuedPod]] = {}
+    def __init__(self, profile: Profile, view: ClusterView) -> None:
+        self._view = view
+        self.buckets: dict[str, dict[Hashable, dict[Hashable, AlikePods]]] = {}
+        """Plugin -> signature -> what pods that are alike have in common -> these pods; never empty ones."""
+        self._alike: dict[Hashable, AlikePods] = {}
         """The same pods, of all buckets."""
         self._looked_at: dict[tuple[str, Hashable], float] = {}
         """Bucket -> when the pods of it that an event might have helped were last looked at, in seconds."""
@@ -82,7 +82,7 @@ class UnschedulableIndex:
             if plugin.events_to_register():
                 signatures.append(getattr(plugin, "waits_with", getattr(plugin, "signature", _of_itself)))
         self._profile = profile
-        self._verdicts = NodeVerdicts(profile, self._view, self._gangs)
+        self._verdicts = NodeVerdicts(profile, self._view)
         self._known = frozenset(self._signatures)
         self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
         self.buckets.clear()
@@ -94,17 +94,19 @@ class UnschedulableIndex:
         if not plugins or not plugins <= self._known:
             plugins = frozenset({_ANYBODY}) | (plugins & self._known)
         pod.buckets = tuple((plugin, self._signature(plugin, pod)) for plugin in sorted(plugins))
-        pod.alike = pod.buckets, pod.pod.priority, pod.pod.shape.spec.preemption_policy
-        alike = self._alike.setdefault(pod.alike, {})
-        alike[pod.uid] = pod
+        in_gang = bool(self._view.scheduling.members(pod.pod))
+        evicts = pod.pod.priority, pod.pod.shape.spec.preemption_policy
+        pod.alike = pod.buckets, pod.pending_plugins, pod.tenant, in_gang, evicts
+        alike = self._alike.setdefault(pod.alike, AlikePods())
+        alike.add(pod)
         for plugin, signature in pod.buckets:
             self.buckets.setdefault(plugin, {}).setdefault(signature, {})[pod.alike] = alike
 
     def remove(self, pod: QueuedPod) -> None:
         """The pod waits no more."""
         alike = self._alike[pod.alike]
-        del alike[pod.uid]
-        if not alike:
+        alike.remove(pod.uid)
+        if not alike.pods:
             del self._alike[pod.alike]
             for plugin, signature in pod.buckets:
                 self._remove(pod.alike, plugin, signature)
@@ -127,29 +129,26 @@ class UnschedulableIndex:
     def woken_by(self, event: ClusterEvent, old: Any, new: Any, now: float = 0.0) -> list[Woken]:
         """The pods the event may help. All that hints say it might help have been looked at now."""
         interested, verdicts = self._interested(event), self._verdicts.after(old, new)
-        known: dict[Hashable, dict[str, bool]] = {}
-        woken: dict[str, Woken] = {}
+        known: dict[Hashable, Help] = {}
+        woken: dict[Hashable, Woken] = {}
         for plugin, buckets in self.buckets.items():
             hints = (None,) if _is_any(plugin, event) else interested.get(plugin)
             for signature, bucket in buckets.items() if hints is not None else ():
-                asked_by = wakes(plugin, hints or (), next(_pods_in(bucket)), old, new)
+                asked_by = wakes(plugin, hints or (), next(iter(bucket.values())).any(), old, new)
                 if asked_by is None:
                     continue
                 self._looked_at[plugin, signature] = now
                 for key, alike in bucket.items():
-                    if not verdicts.tell_of(plugin):
-                        helped = dict.fromkeys(alike, False)
-                    elif key in known:
-                        helped = known[key]
-                    else:
-                        helped = known[key] = verdicts.not_refused(alike)
-                    for uid, fits in helped.items():
-                        pod, before = alike[uid], woken.get(uid)
-                        strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
-                        if before is None or strategy.value > before.strategy.value:
-                            woken[uid] = Woken(pod, strategy, asked_by, fits and (before is None or before.fits))
-                        elif before.fits and not fits:
-                            woken[uid] = before._replace(fits=False)
+                    helped = Help.PERHAPS
+                    if verdicts.tell_of(plugin):
+                        one = alike.any()
+                        helped = known[key] if key in known else known.setdefault(key, verdicts.on(one, one.buckets))
+                        for uid in verdicts.own & alike.pods.keys() if helped is not Help.PERHAPS else ():
+                            itself = AlikePods()
+                            itself.add(alike.pods[uid])
+                            _note(woken, uid, Woken(itself, _strategy(plugin, one), asked_by, Help.PERHAPS))
+                    if helped is not Help.NONE:
+                        _note(woken, key, Woken(alike, _strategy(plugin, alike.any()), asked_by, helped))
         return list(woken.values())
 
     def looked_at(self, pod: QueuedPod) -> float:
@@ -158,11 +157,12 @@ class UnschedulableIndex:
 
     def refused_by(self, plugin: str) -> list[QueuedPod]:
         """The pods here that the plugin refused."""
-        return [pod for bucket in self.buckets.get(plugin, {}).values() for pod in _pods_in(bucket)]
+        buckets = self.buckets.get(plugin, {}).values()
+        return [pod for bucket in buckets for alike in bucket.values() for pod in alike.pods.values()]
 
     def pods(self) -> list[QueuedPod]:
         """The pods here."""
-        return [pod for alike in self._alike.values() for pod in alike.values()]
+        return [pod for alike in self._alike.values() for pod in alike.pods.values()]
 
     def hint(self, pod: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> tuple[Strategy, str]:
         """What the event does to this one pod, which need not be here, and the plugin that asked for it."""
@@ -178,7 +178,8 @@ class UnschedulableIndex:
             if woken_by is None:
                 continue
             verdicts = self._verdicts.after(old, new)
-            if verdicts.tell_of(plugin) and not verdicts.not_refused({pod.uid: pod}, alone):
+            is_other = verdicts.tell_of(plugin) and pod.uid not in verdicts.own
+            if is_other and verdicts.on(pod, alone) is Help.NONE:
                 continue
             if plugin in pod.pending_plugins:
                 return Strategy.IMMEDIATELY, woken_by
@@ -215,8 +216,17 @@ def _is_any(plugin: str, event: ClusterEvent) -> bool:
     return plugin == _ANYBODY and event.resource is not Resource.TIME
 
 
-def _pods_in(bucket: dict[Hashable, dict[str, QueuedPod]]) -> Iterator[QueuedPod]:
-    return (pod for alike in bucket.values() for pod in alike.values())
+def _strategy(plugin: str, pod: QueuedPod) -> Strategy:
+    return Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
+
+
+def _note(woken: dict[Hashable, Woken], key: Hashable, asked: Woken) -> None:
+    """One more plugin asks for pods: the fastest way to move counts, and the least that is known of the help."""
+    before = woken.setdefault(key, asked)
+    if before is not asked:
+        most = asked if asked.strategy.value > before.strategy.value else before
+        least = Help.ROOM if before.help is asked.help is Help.ROOM else Help.PERHAPS
+        woken[key] = most._replace(help=least)
 
 
 def wakes(plugin: str, hints: Hints, pod: QueuedPod, old: Any, new: Any) -> str | None:

@@ -268,9 +268,10 @@ class SchedulingQueue(SubQueues):
                 self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
             else:
                 self.unschedulable_pods.push(oldest, (looked_at,))
-        for queued, strategy, plugin, *_ in self.indices[0].woken_by(FLUSH, None, None, now):
-            if queued.place is Place.GATED and queued.queued_at < limit:
-                self.wake(queued, strategy, FLUSH.label, plugin, now)
+        for alike, strategy, plugin, _ in self.indices[0].woken_by(FLUSH, None, None, now):
+            for queued in list(alike.pods.values()):
+                if queued.place is Place.GATED and queued.queued_at < limit:
+                    self.wake(queued, strategy, FLUSH.label, plugin, now)
         if flushed:
             self.in_flight.record(Happening(FLUSH, None, None))
 

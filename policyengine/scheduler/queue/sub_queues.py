@@ -12,16 +12,17 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
+from policyengine.scheduler.queue.alike_pods import turn_at
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods
 from policyengine.scheduler.queue.gang_table import GangTable
+from policyengine.scheduler.queue.node_verdicts import Help
 from policyengine.scheduler.queue.queued_pods import (
     Happening,
     InFlightPods,
@@ -102,7 +103,7 @@ class SubQueues:
         self.candidate = candidate
         self.indices[1:] = []
         if candidate is not None:
-            self.indices.append(UnschedulableIndex(candidate, self._view, gangs=bool(self.profile.gangs)))
+            self.indices.append(UnschedulableIndex(candidate, self._view))
 
     def index_of(self, queued: QueuedPod) -> UnschedulableIndex:
         """Where the pod waits for events: with the policy that refused it."""
@@ -156,7 +157,8 @@ class SubQueues:
     def to_unschedulable(self, queued: QueuedPod) -> None:
         """Let the pod wait for an event that one of its refusers registered."""
         queued.place = Place.UNSCHEDULABLE
-        queued.turn = self.order(queued)
+        queued.turn, queued.backs_off_until = self.order(queued), self.backoff_q.expiry(queued)
+        queued.tenant = "" if self.profile.fair is None else self.profile.fair.tenant(queued.pod)
         self.unschedulable_pods.push(queued, (queued.queued_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
@@ -192,25 +194,25 @@ class SubQueues:
         self.in_flight.record(happening)
 
     def wake_by(self, happening: Happening, now: float, one_by_one: bool) -> None:
-        """Wake the pods that an event may help; `one_by_one`: of those that it may help on its node only the first of
+        """Wake the pods that an event may help; `one_by_one`: of those that find room on its node only the first of
         each tenant, by whose shares the active queue chooses."""
-        event, old, new = happening.event, happening.old, happening.new
+        event, old, new, concerns = happening.event, happening.old, happening.new, happening.concerns
         woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new, now)]
-        firsts: dict[str, tuple[Any, Woken]] = {}
+        in_turn = [one for one in woken if one_by_one and one.help is Help.ROOM]
         for one in woken:
-            if not happening.concerns(one.pod):
-                continue
-            if one_by_one and one.fits:
-                tenant = "" if self.profile.fair is None else self.profile.fair.tenant(one.pod.pod)
-                turn = self._turn(one, now)
-                if tenant not in firsts or turn < firsts[tenant][0]:
-                    firsts[tenant] = turn, one
-            else:
-                self.wake(one.pod, one.strategy, event.label, one.asked_by, now)
-        for _, one in firsts.values():
-            self.wake(one.pod, one.strategy, event.label, one.asked_by, now)
-            if one.pod.place in (Place.ACTIVE, Place.BACKOFF):
-                one.pod.woken_by = happening
+            if not one_by_one or one.help is not Help.ROOM:
+                for queued in [queued for queued in one.pods.pods.values() if concerns(queued)]:
+                    self.wake(queued, one.strategy, event.label, one.asked_by, now)
+        firsts: dict[str, tuple[QueuedPod, Woken]] = {}
+        for one in in_turn:
+            first = one.pods.first(now, concerns)
+            before = None if first is None else firsts.get(first.tenant)
+            if first is not None and (before is None or turn_at(first, now) < turn_at(before[0], now)):
+                firsts[first.tenant] = first, one
+        for first, one in firsts.values():
+            self.wake(first, one.strategy, event.label, one.asked_by, now)
+            if first.place in (Place.ACTIVE, Place.BACKOFF):
+                first.woken_by = happening
             else:
                 self.passed_on.append((happening, False))
 
@@ -219,12 +221,6 @@ class SubQueues:
         if queued.woken_by is not None:
             self.passed_on.append((queued.woken_by, placed))
             queued.woken_by = None
-
-    def _turn(self, woken: Woken, now: float) -> tuple[Any, ...]:
-        """Who of several pods would be tried first, once all are woken: smallest first."""
-        queued, at_once = woken.pod, woken.strategy is Strategy.IMMEDIATELY
-        waits = not at_once and self.backoff_q.is_backing_off(queued, now)
-        return self.backoff_q.expiry(queued) if waits else -inf, queued.turn
 
     # ---- what is known
 

@@ -33,7 +33,9 @@ def refused(name, *plugins, pending=()):
 
 
 def woken(index, event, old=None, new=None):
-    return {pod.uid: (strategy, plugin) for pod, strategy, plugin, *_ in index.woken_by(event, old, new)}
+    return {
+        uid: (strategy, plugin) for alike, strategy, plugin, _ in index.woken_by(event, old, new) for uid in alike.pods
+    }
 
 
 def test_only_the_plugins_that_refused_a_pod_are_asked():
