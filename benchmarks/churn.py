@@ -26,7 +26,7 @@ from aiohttp.test_utils import unused_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.figures import Figure
-from benchmarks.processes import Child, program, with_byte_code
+from benchmarks.processes import Child, ChildFailed, program, with_byte_code
 from benchmarks.workloads import HOSTNAME, NAMESPACE, ZONE, Json, affinity_term, peer_node, pod
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
@@ -193,8 +193,9 @@ async def churn(nodes: int, pods: int, beside: str | None, tell: Callable[[str],
 
 async def _played(name: str, nodes: int, pods: int, beside: str | None, tell: Callable[[str], None]) -> Churned:
     with tempfile.TemporaryDirectory(prefix="policyengine-") as place:
-        folder, port = Path(place), unused_port()
+        folder = Path(place)
         async with world("envtest") as running:
+            port = unused_port()
             write_kubeconfig(folder / "kubeconfig", running.kubeconfig)
             command = theirs(beside, port) if beside and name != "policyengine" else ours(folder, port)
             command = [word.replace("{kubeconfig}", str(folder / "kubeconfig")) for word in command]
@@ -244,6 +245,8 @@ async def _play(
             await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
         if at - sampled >= SAMPLE_EVERY:
             sampled = at
+            if not child.running:
+                raise ChildFailed(f"{name} ended: {child.last_words()}")
             resident.append(child.resident_mb())
             tell(f"{name}: {resident[-1]:.1f} MB after {at / 60:.0f} minutes")
         task = asyncio.create_task(step(caller))
