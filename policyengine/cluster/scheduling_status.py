@@ -32,6 +32,9 @@ class GangStatus:
 class SchedulingStatus:
     """Without a scheduler, as in `explain` of a file: no pod is in a queue or belongs to a gang."""
 
+    last_reservation = 0
+    """The number of the reservation made last."""
+
     def queued(self, pod: PodInfo) -> tuple[float, int] | None:
         """(since when, in seconds; earlier attempts); None for a pod in no queue."""
         return None

@@ -183,12 +183,12 @@ class Core:
         """A pod was placed: what was noted while it waited is obsolete."""
         pod = held.queued.pod
         self.last_number += 1
-        held.number = self.last_number
+        held.number = self.profiles.last_reservation = self.last_number
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
-        held.served.queue.pass_on(held.queued, placed=True)
+        held.served.queue.pass_on(held.queued)
         if pod.nominated_node_name not in ("", held.node):
-            self.announce(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
+            self.announce(ASSIGNED_POD_DELETE, copy(pod), None, but=pod.uid)
         self.pod_groups.note(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
         queued, profile = held.queued, held.runtime.profile

@@ -1,75 +1,90 @@
-"""Refused pods of which one stands for all, by who was refused, by whom and why; and which of them is the first.
+"""Refused pods of which one stands for all, by who was refused, by whom and why; and which of them may come first.
 
-Rule: the first is whom the queue would try first if all were woken: of the pods that do not back off any more the first
-in the queue's order; where all back off, whose backoff ends first.
+Rules:
+1. If all of them were woken, the one that is tried first is the first in the queue's order of those whose backoff is
+   over by then. So a pod cannot be it that comes after another both in the queue's order and by the end of its backoff.
+2. A heap finds the first of those that do not back off. Those that do are looked at one by one: that lasts seconds.
 
-Two heaps find it without a look at every pod, by the queue's order and, of pods that back off, by the end of their
-backoff. A pod moves from the second to the first once its backoff is over. They are made when the first is asked for,
-since most pods differ from every other.
-
-Example: a, b and c were refused at 5 s, in the queue's order; a backs off until 15 s, b and c until 8 s. At 7 s the
-first is b, whose backoff ends before a's and who comes before c; at 16 s it is a.
+Example: a, b and c were refused at 5 s and come in that order; a backs off until 15 s, b until 8 s, c until 9 s. At
+7 s the first may be a or b, which comes before c by both. At 16 s it is a.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from math import floor, inf
 from typing import Any
 
-from policyengine.scheduler.queue.queued_pods import PodHeap, QueuedPod
+from policyengine.scheduler.queue.queued_pods import Happening, PodHeap, QueuedPod
 
 
 class AlikePods:
     """The pods, which wait."""
 
-    __slots__ = ("_backing_off", "_by_turn", "pods")
+    __slots__ = ("_backing_off", "_ready", "pods", "seen")
 
-    def __init__(self) -> None:
+    def __init__(self, seen: int = 0) -> None:
         self.pods: dict[str, QueuedPod] = {}
         """By UID."""
-        self._by_turn: PodHeap | None = None
-        """By the queue's order; None until the first is asked for."""
-        self._backing_off = PodHeap()
-        """By (end of the backoff, the queue's order)."""
+        self.seen = seen
+        """The number of the last reservation when they were looked at last, and left waiting."""
+        self._backing_off: dict[str, QueuedPod] | None = None
+        """Those not yet found to back off no more, by UID; None until the first is asked for, since most pods differ
+        from every other."""
+        self._ready = PodHeap()
+        """The others, in the queue's order."""
 
     def add(self, pod: QueuedPod) -> None:
         """The pod waits."""
         self.pods[pod.uid] = pod
-        if self._by_turn is not None:
-            self._backing_off.push(pod, (pod.backs_off_until, pod.turn))
+        if self._backing_off is not None:
+            self._backing_off[pod.uid] = pod
 
     def remove(self, uid: str) -> None:
         """The pod waits no more."""
-        del self.pods[uid]
-        if self._by_turn is not None and not self._by_turn.discard(uid):
-            self._backing_off.discard(uid)
+        pod = self.pods.pop(uid)
+        pod.seen = max(pod.seen, self.seen)
+        if self._backing_off is not None and self._backing_off.pop(uid, None) is None:
+            self._ready.discard(uid)
 
     def any(self) -> QueuedPod:
         """The one that stands for all."""
         return next(iter(self.pods.values()))
 
-    def first(self, now: float, concerns: Callable[[QueuedPod], bool]) -> QueuedPod | None:
-        """The first at that moment, in seconds, of those that an event concerns; O(log n) where that is all of them."""
-        if len(self.pods) > 1 and concerns(head := self._head(now)):
-            return head
-        return min(filter(concerns, self.pods.values()), key=lambda pod: turn_at(pod, now), default=None)
+    def helped_by(self, happening: Happening) -> list[QueuedPod]:
+        """Those that an event concerns and that have not been tried since."""
+        return [pod for pod in self.pods.values() if self._is_helped(pod, happening)]
 
-    def _head(self, now: float) -> QueuedPod:
-        by_turn, backing_off = self._by_turn, self._backing_off
-        if by_turn is None:
-            by_turn = self._by_turn = PodHeap()
-            for pod in self.pods.values():
-                backing_off.push(pod, (pod.backs_off_until, pod.turn))
-        while (key := backing_off.peek_key()) is not None and key[0] < floor(now):
-            over = backing_off.pop()
-            assert over is not None
-            by_turn.push(over, over.turn)
-        head = by_turn.peek() or backing_off.peek()
-        assert head is not None, "there is a pod"
-        return head
+    def firsts(self, happening: Happening, now: float) -> list[QueuedPod]:
+        """Those of them that may come first, at a moment in seconds."""
+        if self._backing_off is None:
+            self._backing_off = dict(self.pods)
+        for pod in [pod for pod in self._backing_off.values() if not backs_off(pod, now)]:
+            del self._backing_off[pod.uid]
+            self._ready.push(pod, pod.turn)
+        head = self._ready.peek()
+        if head is not None and not self._is_helped(head, happening):
+            return in_front(self.helped_by(happening), now)
+        waiting = [pod for pod in self._backing_off.values() if self._is_helped(pod, happening)]
+        return in_front(waiting if head is None else [head, *waiting], now)
+
+    def _is_helped(self, pod: QueuedPod, happening: Happening) -> bool:
+        return pod.refused_after < happening.number and happening.concerns(pod, self.seen)
 
 
-def turn_at(pod: QueuedPod, now: float) -> tuple[Any, ...]:
-    """Its place among refused pods if all of them were woken at that moment, in seconds: smallest first."""
-    return pod.backs_off_until if pod.backs_off_until >= floor(now) else -inf, pod.turn
+def backs_off(pod: QueuedPod, now: float) -> bool:
+    """Whether the refused pod still has to wait, at a moment in seconds."""
+    return pod.backs_off_until >= floor(now)
+
+
+def in_front(pods: Iterable[QueuedPod], now: float) -> list[QueuedPod]:
+    """Rule 1."""
+    found: list[QueuedPod] = []
+    for pod in sorted(pods, key=lambda pod: _turn_at(pod, now)):
+        if not found or pod.turn < found[-1].turn:
+            found.append(pod)
+    return found
+
+
+def _turn_at(pod: QueuedPod, now: float) -> tuple[Any, ...]:
+    return pod.backs_off_until if backs_off(pod, now) else -inf, pod.turn

@@ -9,7 +9,8 @@ Rules:
    nodes. So is every pod where more than priorities says who may be evicted (quotas, `preempt`, other plugins than
    DefaultPreemption).
 3. A gang's pods are placed together, so that the verdict on one of them says little: they are woken. So is a pod that
-   the event itself is about, and one whose filter fails.
+   the event itself is about, one that is nominated to a node, which an attempt that comes to nothing gives up for
+   others, and one whose filter fails.
 4. At most `MOST_ASKED` verdicts are asked for after one event: to ask about each of a thousand shapes would hold up
    decisions, and a needless attempt does no harm.
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from enum import Enum
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,8 +96,7 @@ class VerdictsAfter:
 
     def __init__(self, verdicts: NodeVerdicts, old: Any, new: Any) -> None:
         self._of, self._view, self._left = verdicts, verdicts.view, MOST_ASKED
-        self.own = {one.uid for one in (old, new) if isinstance(one, PodInfo)}
-        """UIDs of the pods that the event itself is about."""
+        self._own = {one.uid for one in (old, new) if isinstance(one, PodInfo)}
         self._known: dict[tuple[str, Hashable], bool] = {}
         names, rows = _nodes_of(old) | _nodes_of(new), self._view.nodes.row_of
         self._rows = [rows[name] for name in names] if all(name in rows for name in names) else []
@@ -104,9 +105,14 @@ class VerdictsAfter:
         """Whether the verdicts on these nodes are all that the event can change for the plugin."""
         return plugin in self._of.filters
 
+    @cached_property
+    def apart(self) -> set[str]:
+        """UIDs of the pods that are woken whatever the verdict on those like them: rule 3."""
+        return self._own.union(*self._view.nominated.values())
+
     def on(self, queued: QueuedPod, by: Buckets) -> Help:
-        """What the event can do for a pod that such a filter would wake, and for all that are like it but those that it
-        is about. `by`: who refused it, with what pods have in common that one verdict is for."""
+        """What the event can do for a pod that such a filter would wake, and for all that are like it but those that
+        stand apart. `by`: who refused it, with what pods have in common that one verdict is for."""
         pod = queued.pod
         if not self._rows or self._may_evict(pod) or self._view.scheduling.members(pod):
             return Help.PERHAPS

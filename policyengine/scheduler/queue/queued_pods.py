@@ -84,7 +84,9 @@ class QueuedPod:
     """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
     pending_plugins: frozenset[str] = NO_PLUGINS
     seen: int = 0
-    """The number of the last reservation when plugins were asked about it last."""
+    """The number of the last reservation when plugins were asked about it last, by an attempt or by a look."""
+    refused_after: int = 0
+    """The number of the last event when it was refused last."""
     by_candidate: bool = False
     """Whether those who refused it are a candidate's plugins, not the serving policy's."""
     gate_message: str = ""
@@ -202,12 +204,14 @@ class Happening(NamedTuple):
     """The pod that it does not concern: it gave back what it held itself."""
     undoes: int = 0
     """The number of the reservation that was given back; 0 for any other event."""
+    number: int = 0
+    """Of the events that refused pods are told of, from 1 on; 0 of one that only an attempt is told of."""
 
-    def concerns(self, pod: QueuedPod) -> bool:
-        """Whether the pod may have waited for it. Who was refused before the reservation was made that this undoes was
-        refused without it: kube-scheduler wakes these too, and two pods that a Permit plugin refuses then wake each
-        other for ever."""
-        return self.but != pod.uid and self.undoes <= pod.seen
+    def concerns(self, pod: QueuedPod, seen: int = 0) -> bool:
+        """Whether the pod may have waited for it. Who was refused, or looked at (`seen`), before the reservation was
+        made that this undoes was refused without it: kube-scheduler wakes these too, and two pods that a Permit plugin
+        refuses then wake each other for ever."""
+        return self.but != pod.uid and self.undoes <= max(pod.seen, seen)
 
 
 class InFlightPods:

@@ -8,8 +8,8 @@ Rules (kube-scheduler's `isPodWorthRequeuing`, backend/queue/scheduling_queue.go
 3. A pod refused by no plugin in particular wakes by any event, after its backoff.
 4. A wildcard event wakes the pod whose attempt it falls into.
 5. A pod that the hint of a filter would wake that judges each node alone stays where this filter, or another such one
-   that refused the pod, asked about the node of the event, still refuses it there (`node_verdicts`). It need not be
-   flushed for as long as that happens: it has been looked at.
+   that refused the pod, asked about the node of the event, still refuses it there (`node_verdicts`). As after a refused
+   attempt, what it waits for from then on includes that a reservation of now is given back.
 
 A name may stand for several: a policy's rules of different kinds, as one plugin of kube-scheduler has several extension
 points. All of one name are asked about whom one of them refused.
@@ -67,8 +67,6 @@ class UnschedulableIndex:
         """Plugin -> signature -> what pods that are alike have in common -> these pods; never empty ones."""
         self._alike: dict[Hashable, AlikePods] = {}
         """The same pods, of all buckets."""
-        self._looked_at: dict[tuple[str, Hashable], float] = {}
-        """Bucket -> when the pods of it that an event might have helped were last looked at, in seconds."""
         self.replace_profile(profile)
 
     def replace_profile(self, profile: Profile) -> None:
@@ -87,7 +85,6 @@ class UnschedulableIndex:
         self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
         self.buckets.clear()
         self._alike.clear()
-        self._looked_at.clear()
 
     def add(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
         """The pod waits for an event that one of these plugins registered."""
@@ -117,7 +114,6 @@ class UnschedulableIndex:
         del buckets[signature][key]
         if not buckets[signature]:
             del buckets[signature]
-            self._looked_at.pop((plugin, signature), None)
         if not buckets:
             del self.buckets[plugin]
 
@@ -126,34 +122,29 @@ class UnschedulableIndex:
         interested = self._interested(event)
         return any(plugin in interested or _is_any(plugin, event) for plugin in self.buckets)
 
-    def woken_by(self, event: ClusterEvent, old: Any, new: Any, now: float = 0.0) -> list[Woken]:
-        """The pods the event may help. All that hints say it might help have been looked at now."""
+    def woken_by(self, event: ClusterEvent, old: Any, new: Any) -> list[Woken]:
+        """The pods the event may help."""
         interested, verdicts = self._interested(event), self._verdicts.after(old, new)
         known: dict[Hashable, Help] = {}
         woken: dict[Hashable, Woken] = {}
         for plugin, buckets in self.buckets.items():
             hints = (None,) if _is_any(plugin, event) else interested.get(plugin)
-            for signature, bucket in buckets.items() if hints is not None else ():
+            for bucket in buckets.values() if hints is not None else ():
                 asked_by = wakes(plugin, hints or (), next(iter(bucket.values())).any(), old, new)
                 if asked_by is None:
                     continue
-                self._looked_at[plugin, signature] = now
                 for key, alike in bucket.items():
-                    helped = Help.PERHAPS
+                    one, helped = alike.any(), Help.PERHAPS
+                    asked = Woken(alike, _strategy(plugin, one), asked_by, helped)
                     if verdicts.tell_of(plugin):
-                        one = alike.any()
                         helped = known[key] if key in known else known.setdefault(key, verdicts.on(one, one.buckets))
-                        for uid in verdicts.own & alike.pods.keys() if helped is not Help.PERHAPS else ():
-                            itself = AlikePods()
-                            itself.add(alike.pods[uid])
-                            _note(woken, uid, Woken(itself, _strategy(plugin, one), asked_by, Help.PERHAPS))
-                    if helped is not Help.NONE:
-                        _note(woken, key, Woken(alike, _strategy(plugin, alike.any()), asked_by, helped))
+                        for uid in verdicts.apart & alike.pods.keys() if helped is not Help.PERHAPS else ():
+                            _note(woken, uid, asked._replace(pods=_alone(alike.pods[uid], alike.seen)))
+                    if helped is Help.NONE:
+                        alike.seen = self._view.scheduling.last_reservation
+                    else:
+                        _note(woken, key, asked._replace(help=helped))
         return list(woken.values())
-
-    def looked_at(self, pod: QueuedPod) -> float:
-        """When the pod was last tried, or, while it is here, looked at, in seconds."""
-        return max([pod.queued_at, *(self._looked_at.get(bucket, 0.0) for bucket in pod.buckets)])
 
     def refused_by(self, plugin: str) -> list[QueuedPod]:
         """The pods here that the plugin refused."""
@@ -178,8 +169,9 @@ class UnschedulableIndex:
             if woken_by is None:
                 continue
             verdicts = self._verdicts.after(old, new)
-            is_other = verdicts.tell_of(plugin) and pod.uid not in verdicts.own
+            is_other = verdicts.tell_of(plugin) and pod.uid not in verdicts.apart
             if is_other and verdicts.on(pod, alone) is Help.NONE:
+                pod.seen = self._view.scheduling.last_reservation
                 continue
             if plugin in pod.pending_plugins:
                 return Strategy.IMMEDIATELY, woken_by
@@ -218,6 +210,12 @@ def _is_any(plugin: str, event: ClusterEvent) -> bool:
 
 def _strategy(plugin: str, pod: QueuedPod) -> Strategy:
     return Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
+
+
+def _alone(pod: QueuedPod, seen: int) -> AlikePods:
+    alone = AlikePods(seen)
+    alone.add(pod)
+    return alone
 
 
 def _note(woken: dict[Hashable, Woken], key: Hashable, asked: Woken) -> None:

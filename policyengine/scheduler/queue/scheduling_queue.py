@@ -8,7 +8,7 @@
 Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names are kept):
 1. Every way into active or backoff passes the gate, except from backoff to active (`sub_queues`).
 2. A refused pod waits in unschedulable until an event that its refusers registered wakes it, or until it has waited
-   `flush_after` seconds, counted from when it was last looked at; the flush runs every `FLUSH_PERIOD` seconds.
+   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds.
 3. A woken pod goes to backoff while its backoff lasts, else to active; Pending plugins skip the backoff.
 4. A pod that failed by an error, or was refused by no plugin in particular, goes to backoff at once.
 5. An event that arrives during an attempt is held against the attempt's refusal.
@@ -18,8 +18,8 @@ Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names ar
    `GANG_MESSAGE_AFTER` seconds, at the latest `GANG_MESSAGE_BY` seconds after the first: a gang of a thousand members
    that arrive one by one would otherwise cost half a million condition patches.
 9. The room of a node goes to one pod after the other: of those that one event may help on its node, as far as that is
-   known, only the first is woken. Once it is placed, the next is, if the node still takes it. Where something else
-   becomes of the first, all of them are.
+   known, only the first is woken, or those that may come first where some back off. Once it is placed, or something
+   else has become of it, the next is, if the node still takes it. One event has nobody tried twice.
 
 Example: p is refused by NodeResourcesFit at 10.0 s and waits in unschedulable. At 10.3 s a pod is deleted, which
 NodeResourcesFit registered for: p goes to backoff, whose first wait of 1 s ends with the second 11. At 12.0 s p is
@@ -168,8 +168,7 @@ class SchedulingQueue(SubQueues):
     def wake_the_next(self, now: float) -> None:
         """Rule 9, for the pods woken by themselves of which something has become since the last call."""
         while self.passed_on:
-            happening, placed = self.passed_on.popleft()
-            self.wake_by(happening, now, one_by_one=placed)
+            self.wake_by(self.passed_on.popleft(), now)
 
     def begin(self, queued: QueuedPod) -> None:
         """An attempt of the pod, which is in no place, begins."""
@@ -199,7 +198,7 @@ class SchedulingQueue(SubQueues):
             queued.error_count = 0
         else:
             queued.error_count += 1
-        queued.queued_at = now
+        queued.queued_at, queued.refused_after = now, self.events
         queued.not_before = not_before
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
@@ -262,13 +261,9 @@ class SchedulingQueue(SubQueues):
         while (key := self.unschedulable_pods.peek_key()) is not None and key[0] < limit:
             oldest = self.unschedulable_pods.peek()
             assert oldest is not None
-            looked_at = self.index_of(oldest).looked_at(oldest)
-            if looked_at < limit:
-                flushed = True
-                self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
-            else:
-                self.unschedulable_pods.push(oldest, (looked_at,))
-        for alike, strategy, plugin, _ in self.indices[0].woken_by(FLUSH, None, None, now):
+            flushed = True
+            self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
+        for alike, strategy, plugin, _ in self.indices[0].woken_by(FLUSH, None, None):
             for queued in list(alike.pods.values()):
                 if queued.place is Place.GATED and queued.queued_at < limit:
                     self.wake(queued, strategy, FLUSH.label, plugin, now)

@@ -18,7 +18,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
-from policyengine.scheduler.queue.alike_pods import turn_at
+from policyengine.scheduler.queue.alike_pods import in_front
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods
 from policyengine.scheduler.queue.gang_table import GangTable
@@ -63,10 +63,12 @@ class SubQueues:
         self.active_q = active_pods(profile, view)
         self.backoff_q = BackoffQueue(profile.queue)
         self.unschedulable_pods = PodHeap()
-        """By `queued_at`, or a later time at which they were looked at: the flush takes the oldest first."""
+        """By `queued_at`: the flush takes the oldest first."""
         self.in_flight = InFlightPods()
-        self.passed_on: deque[tuple[Happening, bool]] = deque()
-        """Events by which a pod was woken by itself, and whether it was placed; those like it are to be woken."""
+        self.events = 0
+        """How many have been told to refused pods."""
+        self.passed_on: deque[Happening] = deque()
+        """Events by which a pod was woken by itself of which something has become: it is the next one's turn."""
         self.gangs = GangTable(profile.gangs)
         self.indices: list[UnschedulableIndex] = [UnschedulableIndex(profile, view)]
         """Unschedulable pods by all their refusers, gated ones by the plugin that gates them; then those that the
@@ -184,42 +186,46 @@ class SubQueues:
         if queued.buckets:
             self.index_of(queued).remove(queued)
         queued.place = Place.NOWHERE
-        self.pass_on(queued, placed=False)
+        self.pass_on(queued)
 
     def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "", undoes: int = 0) -> None:
         """Something happened in the cluster: wake the pods that it may help (MoveAllToActiveOrBackoffQueue), except
         the pod `but`, and those refused before the reservation was made that this undoes."""
-        happening = Happening(event, old, new, but, undoes)
-        self.wake_by(happening, now, one_by_one=True)
+        self.events += 1
+        happening = Happening(event, old, new, but, undoes, self.events)
+        self.wake_by(happening, now)
         self.in_flight.record(happening)
 
-    def wake_by(self, happening: Happening, now: float, one_by_one: bool) -> None:
-        """Wake the pods that an event may help; `one_by_one`: of those that find room on its node only the first of
-        each tenant, by whose shares the active queue chooses."""
-        event, old, new, concerns = happening.event, happening.old, happening.new, happening.concerns
-        woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new, now)]
-        in_turn = [one for one in woken if one_by_one and one.help is Help.ROOM]
+    def wake_by(self, happening: Happening, now: float) -> None:
+        """Wake the pods that an event may help; of those that find room on its node only the first of each tenant, by
+        whose shares the active queue chooses, or those that may come first."""
+        event, old, new = happening.event, happening.old, happening.new
+        woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
+        in_turn: dict[str, dict[str, tuple[QueuedPod, Woken]]] = {}
+        at_once: list[tuple[QueuedPod, Woken]] = []
         for one in woken:
-            if not one_by_one or one.help is not Help.ROOM:
-                for queued in [queued for queued in one.pods.pods.values() if concerns(queued)]:
-                    self.wake(queued, one.strategy, event.label, one.asked_by, now)
-        firsts: dict[str, tuple[QueuedPod, Woken]] = {}
-        for one in in_turn:
-            first = one.pods.first(now, concerns)
-            before = None if first is None else firsts.get(first.tenant)
-            if first is not None and (before is None or turn_at(first, now) < turn_at(before[0], now)):
-                firsts[first.tenant] = first, one
-        for first, one in firsts.values():
-            self.wake(first, one.strategy, event.label, one.asked_by, now)
-            if first.place in (Place.ACTIVE, Place.BACKOFF):
-                first.woken_by = happening
+            if one.help is Help.ROOM:
+                for pod in one.pods.firsts(happening, now):
+                    in_turn.setdefault(pod.tenant, {})[pod.uid] = pod, one
             else:
-                self.passed_on.append((happening, False))
+                at_once += [(pod, one) for pod in one.pods.helped_by(happening)]
+        for pod, one in at_once:
+            self.wake(pod, one.strategy, event.label, one.asked_by, now)
+            for firsts in in_turn.values():
+                firsts.pop(pod.uid, None)
+        for firsts in in_turn.values():
+            for pod in in_front([pod for pod, _ in firsts.values()], now):
+                one = firsts[pod.uid][1]
+                self.wake(pod, one.strategy, event.label, one.asked_by, now)
+                if pod.place in (Place.ACTIVE, Place.BACKOFF):
+                    pod.woken_by = happening
+                else:
+                    self.passed_on.append(happening)
 
-    def pass_on(self, queued: QueuedPod, placed: bool) -> None:
+    def pass_on(self, queued: QueuedPod) -> None:
         """Something became of a pod that was woken by itself: it is the turn of those like it."""
         if queued.woken_by is not None:
-            self.passed_on.append((queued.woken_by, placed))
+            self.passed_on.append(queued.woken_by)
             queued.woken_by = None
 
     # ---- what is known

@@ -5,7 +5,8 @@ import pytest
 from policyengine.framework.status import Code
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import PodDeleted
+from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.messages import BindFailed, BindFailure, Message, PodDeleted, PodObserved, VictimDeleted
 from policyengine.scheduler.queue.node_verdicts import MOST_ASKED
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.driver import Driver, Label, Rule, binds, node, pod
@@ -75,12 +76,12 @@ def test_of_each_tenant_the_first_is_woken_and_shares_say_whose_turn_it_is():
     assert binds(driver.cycle(1)) == {"x": "a"}
 
 
-def test_what_becomes_of_the_first_instead_is_told_to_all_that_wait_for_it():
+def test_where_something_else_becomes_of_the_first_the_next_is_woken():
     driver = full()
     waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
     gone(driver, "a1")
     driver.send(PodDeleted("default", "p", "p"))
-    assert woken(driver, "q", "r") == ["q", "r"]
+    assert woken(driver, "q", "r") == ["q"]
 
 
 def test_a_first_that_another_filter_refuses_leaves_the_room_to_the_others():
@@ -159,17 +160,85 @@ def test_so_many_shapes_are_looked_at_for_one_event_and_the_others_woken():
     assert len(woken(driver, *shapes)) == 8
 
 
-def test_a_pod_that_events_are_held_against_needs_no_flush():
+def test_a_pod_that_is_looked_at_all_the_time_is_flushed_as_any_other():
     driver = full()
     waiting(driver, pod("p", cpu="3"))
-    for turn in range(10):
+    for turn in range(6):
         driver.wait(60.0)
         driver.see(standing(f"small{turn}", "a", "0"))
         gone(driver, f"small{turn}")
-        assert driver.places("p") == ["unschedulable"]
-    assert driver.told("p").count("attempted") == 1
-    driver.wait(331.0)
-    assert driver.places("p") == ["active"]
+        driver.cycle()
+    assert driver.told("p").count("attempted") == 2
+
+
+@pytest.mark.parametrize(
+    "end", [BindFailed("p", BindFailure.REFUSED, "no"), PodObserved(pod("p", cpu="2").deleting().build())]
+)
+@pytest.mark.parametrize("size", ["2", "4"])
+def test_who_was_looked_at_while_a_reservation_held_the_room_is_woken_when_it_is_given_back(end: Message, size: str):
+    driver = Driver().showing(node("a"), standing("a1", "a", "4"))
+    if size == "2":  # is left for whom the reservation is made
+        waiting(driver, pod("p", cpu="2"), pod("q", cpu="2"))
+        driver.see(standing("a2", "a", "2"))
+        gone(driver, "a1")
+        assert binds(driver.cycle(1)) == {"p": "a"}
+    else:  # found the room taken already
+        waiting(driver, pod("q", cpu="4"))
+        gone(driver, "a1")
+        driver.see(standing("a2", "a", "2"), pod("p", cpu="2").priority(1))
+        assert binds(driver.cycle(1)) == {"p": "a"}
+        driver.cycle()
+        driver.wait(30.0)
+        gone(driver, "a2")
+    assert woken(driver, "q") == []
+    driver.send(end)
+    assert woken(driver, "q") == ["q"]
+
+
+def test_a_pod_that_room_is_made_for_in_vain_gives_its_node_up_to_others():
+    driver = Driver().showing(node("a", cpu="6"), standing("v", "a", "3"), standing("w", "a", "1").priority(5))
+    driver.see(pod("q", cpu="4").priority(5))
+    for asked in [one for one in driver.cycle() if isinstance(one, DeleteVictim)]:
+        driver.see(standing("v", "a", "3").deleting())
+        driver.send(VictimDeleted(asked, True))
+    assert dict(driver.state.view.nominated).keys() == {"a"}
+    driver.see(pod("p", cpu="2").priority(10))
+    assert binds(driver.cycle()) == {"p": "a"}
+    driver.wait(30.0)
+    gone(driver, "v")
+    assert binds(driver.cycle()) == {}
+    assert not driver.state.view.nominated
+    driver.see(pod("r", cpu="1"))
+    assert binds(driver.cycle()) == {"r": "a"}
+
+
+def test_of_pods_that_back_off_the_first_in_the_queues_order_gets_the_room_where_it_is_ready_in_time():
+    driver = Driver().showing(node("a", pods="99"), standing("a1", "a", "4"))
+    driver.see(pod("low", cpu="4").priority(0, "Never"))
+    driver.cycle()
+    driver.wait(1.0)
+    driver.see(pod("high", cpu="4").priority(5, "Never"))
+    driver.cycle()
+    driver.see(*(pod(f"busy{i}", cpu="0").priority(9, "Never") for i in range(20)))
+    gone(driver, "a1")
+    found = {}
+    for _ in range(6):
+        found |= binds(driver.cycle(4))
+        driver.wait(0.5)
+    assert {name: on for name, on in found.items() if not name.startswith("busy")} == {"high": "a"}
+
+
+def test_one_event_has_nobody_tried_twice_however_many_find_room_by_it():
+    driver = Driver()
+    driver.see(node("a", pods="20").label("kubernetes.io/hostname", "a"), standing("a1", "a", "4").label("app", "x"))
+    driver.see(pod("other", cpu="0").label("app", "x").node("a"))
+    alone = pod("alone", cpu="0").label("app", "x").pod_anti_affinity("kubernetes.io/hostname", {"app": "x"})
+    waiting(driver, alone, *(pod(f"p{i}", cpu="1") for i in range(4)))
+    gone(driver, "a1")
+    for _ in range(20):
+        driver.cycle(1)
+        driver.wait(2.0)
+    assert [driver.told(name).count("attempted") for name in ("alone", "p3")] == [2, 2]
 
 
 def test_the_next_is_woken_where_the_first_has_to_wait_for_its_binding_too():
