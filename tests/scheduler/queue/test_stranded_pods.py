@@ -1,5 +1,5 @@
 """Nobody waits for room that is there: after whatever happens, the pods that still wait are those that a fresh
-evaluator refuses on every node.
+evaluator refuses on every node. Bindings take their time, and fail; victims have their grace.
 
 Where pods have priorities, and each node is judged alone, they could not have had others evicted either. Elsewhere they
 might: what evictions would do to a filter that did not refuse a pod wakes nobody, with kube-scheduler neither.
@@ -7,16 +7,26 @@ might: what evictions would do to a filter that did not refuse a pod wakes nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
 
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import Message, NodeDeleted, NodeObserved, PodDeleted, PodObserved
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    Message,
+    NodeDeleted,
+    NodeObserved,
+    PodDeleted,
+    PodObserved,
+)
 from policyengine.trials.trial import Trial
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -80,10 +90,39 @@ def some_pod(random: Random, name: str, simple: bool) -> PodBuilder:
     return built
 
 
-def some_changes(random: Random, trial: Trial, simple: bool) -> Iterator[Message]:
+class World(Trial):
+    """Its bindings are answered at once, later, or refused."""
+
+    def __init__(self, random: Random, profile: Profile) -> None:
+        self.under_way: list[Bind] = []
+        self._random = random
+        super().__init__([profile], now=1_767_600_000.0, victims_linger=random.random() < 0.5)
+
+    def _bind(self, asked: Bind) -> Sequence[Message]:
+        chance = self._random.random()
+        if chance < 0.2:
+            return [BindFailed(asked.uid, BindFailure.REFUSED, "no")]
+        if chance < 0.5:
+            self.under_way.append(asked)
+            return ()
+        return super()._bind(asked)
+
+    def answer(self) -> None:
+        """What is under way arrives, or not."""
+        under_way, self.under_way = self.under_way, []
+        for asked in under_way:
+            for message in self._bind(asked):
+                self._send(message)
+
+
+def some_changes(random: Random, trial: World, simple: bool) -> Iterator[Message]:
     """What somebody does next."""
     pods, nodes = sorted(trial.cluster.pods), sorted(trial.state.view.nodes.names)
-    chance = random.random()
+    for uid in pods:
+        pod = trial.cluster.pods[uid]
+        if pod.metadata.deletion_timestamp and random.random() < 0.5:
+            yield PodDeleted(pod.metadata.namespace, pod.metadata.name, uid)
+    pods, chance = sorted(trial.cluster.pods), random.random()
     if chance < 0.45:
         for i in range(random.choice((1, 1, 1, 6))):
             yield PodObserved(some_pod(random, f"p{trial.now:.1f}-{i}", simple).build())
@@ -107,7 +146,7 @@ def stranded(trial: Trial, profile: Profile) -> list[str]:
     for uid, pod in sorted(view.pods.items()):
         if trial.state.place(uid) != "unschedulable":
             continue  # it has a node, or is tried after its backoff whatever happens
-        diagnosis = evaluator.filter(pod, view.snapshot())
+        diagnosis = filter_with_nominated(evaluator, view, pod)
         if len(diagnosis.feasible):
             found.append(f"{pod.name} fits on {[view.nodes.names[row] for row in diagnosis.feasible]}")
         elif not view.nominated:
@@ -122,10 +161,14 @@ def stranded(trial: Trial, profile: Profile) -> list[str]:
 def test_who_waits_is_refused_everywhere(name: str, simple: bool) -> None:
     for seed in range(12):
         random, profile = Random(f"{name} {seed}"), PROFILES[name]
-        trial = Trial([profile], now=1_767_600_000.0)
+        trial = World(random, profile)
         trial.see(*(NodeObserved(some_node(random, f"n{i}").build()) for i in range(4)))
         for step in range(OPERATIONS):
             trial.advance(random.choice((0.5, 3.0, 20.0)))
-            trial.see(*some_changes(random, trial, simple))
+            for message in some_changes(random, trial, simple):
+                trial.see(message)
+            if random.random() < 0.5:
+                trial.answer()
             trial.settle()
-            assert stranded(trial, profile) == [], f"seed {seed}, step {step}"
+            if not trial.under_way:  # a pod is told of another that is bound, not of one that may be
+                assert stranded(trial, profile) == [], f"seed {seed}, step {step}"
