@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from policyengine.scheduler.messages import DrivenCore
     from policyengine.scheduler.state import SchedulerState
 
-FAILED = 1
+FAILED, UNUSABLE = 1, 2
 
 
 def _schema() -> object:
@@ -85,7 +85,7 @@ def simulate(
     and each figure of `plan` is told as it is distributed over them.
 
     Exit codes: 0 everything the scenario expects came true; 1 something did not; 2 the scenario or a policy cannot be
-    used.
+    used, or the recording is damaged.
     """
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.trials.simulation import Simulation
@@ -101,7 +101,7 @@ def simulate(
         if scenario is None or cluster or recording or svg_path or record_path:
             raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
         sys.exit(0 if _swept(scenario, profiles, seed, seeds, jobs, output) else FAILED)
-    played, profiles, more = _begun(scenario, cluster, recording, profiles)
+    played, profiles, is_damaged, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction) as driven:
         simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)
         with progress("simulating") as told:
@@ -116,7 +116,7 @@ def simulate(
         from policyengine.commands.reports.simulate_table import show
 
         show(outcome)
-    sys.exit(0 if outcome.passed else FAILED)
+    sys.exit(FAILED if not outcome.passed else UNUSABLE if is_damaged else 0)
 
 
 def _swept(path: Path, given: list[Profile] | None, seed: int | None, count: int, jobs: int, output: str) -> bool:
@@ -130,15 +130,16 @@ def _swept(path: Path, given: list[Profile] | None, seed: int | None, count: int
 
 def _begun(
     scenario: Path | None, cluster: Path | None, recording: Path | None, given: list[Profile] | None
-) -> tuple[Path | dict[str, Any], list[Profile] | None, dict[str, Any]]:
-    """The scenario, the policies that take the place of its own, and what else a `Simulation` is made with."""
+) -> tuple[Path | dict[str, Any], list[Profile] | None, bool, dict[str, Any]]:
+    """The scenario, the policies that take the place of its own, whether only a part of a recording could be read, and
+    what else a `Simulation` is made with."""
     if cluster is not None:
         history, served = _as_it_is(cluster, given)
     elif recording is not None:
         history, served = _as_it_was(recording)
     else:
         assert scenario is not None
-        return scenario, given, {}
+        return scenario, given, False, {}
     from policyengine.plan.rerun import PastPlay
     from policyengine.plugins.registry import default_profile
     from policyengine.trials.simulation import read_file
@@ -149,7 +150,8 @@ def _begun(
         given = served or [default_profile()]
     length = {"duration": history.end - history.start} if recording and history.end > history.start else {}
     name = str((cluster or recording or Path()).name)
-    return scenario or {"name": name, "nodes": [], "pods": [], **length}, given, {"made": partial(PastPlay, history)}
+    played = scenario or {"name": name, "nodes": [], "pods": [], **length}
+    return played, given, history.is_damaged, {"made": partial(PastPlay, history)}
 
 
 def _as_it_is(path: Path, given: list[Profile] | None) -> tuple[History, list[Profile]]:

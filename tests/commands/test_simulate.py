@@ -191,6 +191,17 @@ def test_what_was_recorded_comes_again_and_the_scenario_on_top(scenario: Path, t
     assert pods_of(simulate(more, "--recording", kept, "-o", "json")) == first | {"default/wide": ("big", 1800.0)}
 
 
+def test_of_a_damaged_recording_what_could_be_read_is_played_and_the_exit_code_says_so(
+    scenario: Path, tmp_path: Path
+) -> None:
+    simulate(scenario, "--record", tmp_path / "kept")
+    (file,) = (tmp_path / "kept").glob("*.recording")
+    file.write_bytes(file.read_bytes() + b"\xff" * 40)
+    told = simulate("--recording", tmp_path / "kept")
+    assert (told.exit_code, told.stderr[:31]) == (2, "note: 000001.recording: frame 2")
+    assert "default/web-0" in told.stdout
+
+
 def test_a_disk_that_is_full_ends_a_simulation_that_is_recorded(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
