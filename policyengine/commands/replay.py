@@ -60,7 +60,8 @@ def replay(
     Whether it asks for the same is the answer; the first difference is shown with both. With a question, the cluster as
     the scheduler saw it at that moment, or at the end, is shown instead.
 
-    Exit codes: 0 everything was the same; 1 something differs; 2 the recording is damaged, or none.
+    Exit codes: 0 everything was the same; 1 something differs: what is answered is how it was then; 2 the recording is
+    damaged, or none.
     """
     _check(question)
     if small is not None and question:
@@ -81,13 +82,13 @@ def replay(
         raise cannot_read(recording, error) from None
     for note in played.notes:
         click.echo(f"note: {escaped(note)}", err=True)
-    if question:
+    if not question:
+        _tell(played, output)
+    else:
         if played.difference is not None:
             first = next(_lines(played, played.difference))
             click.echo(f"note: this version decides otherwise, and stops there: {first}", err=True)
         _answer(played.state, played.now, question, output)
-        sys.exit(0)
-    _tell(played, output)
     sys.exit(DIFFERS if played.difference else UNUSABLE if played.notes and not played.cut_only else 0)
 
 

@@ -12,8 +12,10 @@ from policyengine.commands.main import cli
 from policyengine.recording.directory import RecordingDirectory, files
 from policyengine.recording.segment import MAGIC
 from tests.commands.process import policyengine
+from tests.recording.test_replay import with_another_policy
 
 SCENARIO = """
+policies: [{text: 'policy "p" { base filters filter "few" { require node.podCount < 9 else "enough" } }'}]
 nodes: [{name: n, count: 2, allocatable: {cpu: 4}}]
 pods:
   - {name: web, count: 9, every: 30s, requests: {cpu: 1}, runs: 5min}
@@ -135,6 +137,15 @@ def test_a_cut_recording_is_played_as_far_as_it_goes_and_a_damaged_one_is_told(r
     damaged = replay(recording)
     assert damaged.exit_code == 2
     assert "note: 000002.recording: frame 1 is damaged: its checksum does not match" in damaged.stderr
+    assert replay(recording, "queue").exit_code == 2
+    assert replay(files(recording)[0], "queue").exit_code == 0
+
+
+def test_a_question_about_what_came_after_the_first_difference_is_not_answered_as_if_it_were(recording: Path) -> None:
+    with_another_policy(recording, "enough", "others wait")
+    told = replay(recording, "queue", "--at", "2026-01-05T00:09:00Z")
+    assert told.exit_code == 1
+    assert told.stderr.startswith("note: this version decides otherwise, and stops there: differs at message ")
 
 
 def test_what_is_no_recording_is_one_sentence(tmp_path: Path) -> None:
