@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,6 +57,29 @@ async def test_a_table_counts_containers_and_says_the_age() -> None:
     await bench.clock.advance(125)
     table = (await bench.ask("GET", PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io,application/json")).body
     assert table["rows"][0]["cells"] == ["p0", "0/1", "Pending", "0", "2m5s", *["<none>"] * 4]
+
+
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+JOB = {"completions": 3, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+DISK = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+DEFAULT = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+# Where it is created, as what -> its first cells in a table.
+CELLS: dict[str, tuple[Any, list[str]]] = {
+    "/apis/batch/v1/namespaces/default/jobs": ({"spec": JOB}, ["x", "Running", "0/3", ""]),
+    "/api/v1/persistentvolumes": (
+        {"spec": DISK | {"claimRef": {"namespace": "ns", "name": "c"}}},
+        ["x", "1Gi", "RWO", "Retain", "Pending", "ns/c"],
+    ),
+    CLASSES: ({"provisioner": "e.com/d", "metadata": {"name": "x", **DEFAULT}}, ["x (default)", "e.com/d", "Delete"]),
+}
+
+
+@pytest.mark.parametrize("path", CELLS)
+async def test_tables_say_what_kubectl_prints_of_a_kind(path: str) -> None:
+    bench, (body, cells) = Bench(), CELLS[path]
+    await bench.create(path, {"metadata": {"name": "x"}, **body})
+    table = (await bench.ask("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
+    assert table["rows"][0]["cells"][: len(cells)] == cells
 
 
 steps = st.lists(st.tuples(st.sampled_from(["create", "label", "delete"]), st.integers(0, 3)), max_size=25)
