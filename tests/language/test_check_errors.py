@@ -40,6 +40,7 @@ WRONG = [
     ('ratio(1, "a")', "PE1004", "it takes int and int"),
     ("pod.priority && true", "PE1005", "`&&` takes bools, this is int"),
     ("pod.priority ? 1 : 2", "PE1005", "the condition of `?:` is a bool"),
+    ("true ? pod.nmae : 'a'", "PE1002", "`pod` has no field `nmae`"),
     ("!pod.priority", "PE1004", "`!` does not take int"),
     ("pod.priority.exists(x, true)", "PE1005", "`exists` runs over a list or a map, not over int"),
     ("pod.images.exists(x, x)", "PE1005", "`exists` tests a bool, this is string"),
