@@ -22,6 +22,7 @@ from tests.kube.scenes import EVENTS, PODS, pod
 from tests.scheduler.invariants import validate
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
+DELETIONS = {"verb": "delete", "resource": "pods", "client": "scheduler"}
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "set", "controller": True}
 Json = dict[str, Any]
 
@@ -108,3 +109,14 @@ async def test_the_node_is_listed_without_a_version_or_a_limit_and_the_pod_goes_
     assert [(one["regarding"]["name"], one["related"]["name"], one["type"]) for one in events] == [
         ("p", "node-1", "Warning")
     ]
+
+
+@scene
+async def test_a_pod_that_a_kubelet_takes_right_before_it_is_evicted_stays(world: World) -> None:
+    started = {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
+    patch = meanwhile(("PATCH", f"{PODS}/p/status", started))
+    world.api.faults.add(patch, **DELETIONS)
+    await world.a_stranger_first()
+    await asyncio.sleep(10)
+    assert "deletionTimestamp" not in (await world.get("p"))["metadata"]
+    assert [method for method, *_ in world.watched.calls].count("DELETE") == 1
