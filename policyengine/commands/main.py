@@ -1,7 +1,8 @@
 """`policyengine`: the group of commands, and the one place where a known error becomes one line and an exit code.
 
 A command's module is imported when it is asked for: help and completion stay fast. Exit codes of all commands:
-0 success, 1 a negative verdict, 2 usage or unusable input, 3 server unreachable.
+0 success, 1 a negative verdict, 2 usage or unusable input, 3 server unreachable; 130 and 141 as shells tell of Ctrl-C
+and of an output that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ COMMANDS = {
 that is a keyword of Python, `x_` of `policyengine.commands.x_`."""
 
 SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
+INTERRUPTED, CLOSED_PIPE = 130, 141
+"""As shells tell of SIGINT and SIGPIPE."""
 
 EXIT_CODES = {
     "policyengine.compiler.params.ParamError": UNUSABLE,
@@ -130,6 +133,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None, command: click.Command = cli, prog_name: str = "policyengine") -> None:
     """Run the command line and exit; never shows a traceback for what a user can put right."""
+    output = sys.stdout
     try:
         code = command.main(arguments, prog_name=prog_name, standalone_mode=False)
     except click.exceptions.Exit as error:
@@ -138,11 +142,13 @@ def main(arguments: Sequence[str] | None = None, command: click.Command = cli, p
         error.show()
         code = error.exit_code if error.exit_code != 1 else UNUSABLE
     except (click.Abort, KeyboardInterrupt):
-        code = 130
-    except BrokenPipeError:
-        # The reader of our output went away; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = SUCCESS
+        code = INTERRUPTED
+    except SystemExit as error:
+        # Where the reader of the output went away, click puts something else in its place, rich says so by the context;
+        # both exit with 1, which is a verdict.
+        if sys.stdout is output and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        code = CLOSED_PIPE
     except Exception as error:
         code = _known(error)
         click.echo(f"error: {escaped_lines(str(error))}", err=True)

@@ -99,6 +99,19 @@ def test_an_error_with_an_exit_code_is_there_by_the_name_it_is_known_by(name: st
     assert f"{error.__module__}.{error.__qualname__}" == name
 
 
+RECORDED = "tests/recording/golden/1-world.recording"
+
+
+@pytest.mark.parametrize("arguments", [("config",), ("replay", RECORDED, "queue")])  # written by click, and by rich
+def test_a_reader_that_goes_away_is_no_verdict(arguments: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    started = [sys.executable, "-m", "policyengine.commands.main", *arguments]
+    done = subprocess.run(started, stdout=write, stderr=subprocess.PIPE, cwd=ROOT, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (main.CLOSED_PIPE, b"")
+
+
 def test_an_error_nobody_expected_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")
