@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_read, cannot_write
+from policyengine.commands.options import UnusableInput, cannot_read, cannot_write, refuse_given
 from policyengine.commands.progress import progress
 from policyengine.version import __version__
 
@@ -47,6 +47,8 @@ def import_(
 
     if (form == "csv") != (mapping is not None):
         raise click.UsageError("--mapping is for csv, and csv needs it")
+    if form != "swf":
+        refuse_given("swf", "--nodes", "--cpus")
     wanted = {"openb": 2, "swf": 1}.get(form)
     if wanted is not None and len(tables) != wanted:
         raise click.UsageError("give NODES and PODS" if form == "openb" else "give the file of jobs")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from policyengine.control_characters import escaped_lines
 
@@ -118,6 +119,14 @@ jobs_option = click.option(
     metavar="N",
     help="Processes that play.  [default: one a processor]",
 )
+
+
+def refuse_given(what_for: str, *options: str) -> None:
+    """A usage error where one of the running command's options was given that means nothing there: `--now is for …`."""
+    context = click.get_current_context()
+    for option in options:
+        if context.get_parameter_source(option.lstrip("-").replace("-", "_")) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for {what_for}")
 
 
 def output_option(*forms: str, older: str = "", help: str = "How it is written.") -> Callable[[Command], Command]:

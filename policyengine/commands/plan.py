@@ -23,6 +23,7 @@ from policyengine.commands.options import (
     jobs_option,
     output_option,
     param_option,
+    refuse_given,
 )
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import Told, progress
@@ -88,6 +89,10 @@ def plan(
         raise click.UsageError("give the NEW policy, or OLD and NEW")
     if sum(map(bool, (cluster, recordings, scenario))) > 1:
         raise click.UsageError("give one of --cluster, --recording and --scenario")
+    if recordings or scenario is not None:
+        refuse_given("a dump or a cluster that is there", "--now")
+    if cluster is not None or recordings or scenario is not None:
+        refuse_given("a cluster that is there", "--kubeconfig", "--context")
     if fail_on is not None:
         _check(fail_on)
     collect_seldom()
@@ -105,7 +110,7 @@ def plan(
         source = _of_scenario(scenario, old)
     else:
         source = _of_cluster(cluster, kubeconfig, context, old, now)
-    found = _made(source, new, by_rule)
+    found = _made(source, new, by_rule, jobs)
     _tell(found, output)
     if fail_on is not None and _is_true(fail_on, found.comparison.old, found.comparison.new):
         sys.exit(FAILED)
@@ -178,7 +183,7 @@ class Source:
     """Whether only what could be read of it is played."""
 
 
-def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
+def _made(source: Source, new: Sequence[Profile], by_rule: bool, jobs: int) -> Plan:
     from policyengine.plan.comparison import Plan, compared
     from policyengine.plan.membership import Memberships
     from policyengine.plan.snapshot import waiting
@@ -187,7 +192,7 @@ def _made(source: Source, new: Sequence[Profile], by_rule: bool) -> Plan:
     before, after = _sides(source.served, new)
     memberships = Memberships(before, after)
     old = partial(_played, source, before, memberships, lambda share: None)
-    with beside(old, source.pods >= MANY) as result, progress("playing both policies") as told:
+    with beside(old, source.pods >= MANY and jobs > 1) as result, progress("playing both policies") as told:
         second, foreseen = _played(source, after, memberships, told)
         first, foreseen_before = result()
     snapshot = waiting(foreseen_before, foreseen) if foreseen_before is not None and foreseen is not None else None

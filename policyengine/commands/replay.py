@@ -18,6 +18,7 @@ from policyengine.commands.options import (
     cannot_write,
     file_option,
     output_option,
+    refuse_given,
     schema_option,
 )
 from policyengine.commands.progress import progress
@@ -69,6 +70,7 @@ def replay(
     if condition is not None and small is None:
         raise click.UsageError("--condition is for --shrink")
     if small is not None:
+        refuse_given("what is printed, and --shrink writes a file", "--output")
         _shrink(recording, at, small, condition)
         return
     from policyengine.commands.installed_plugins import installed_registry

@@ -23,6 +23,7 @@ from policyengine.commands.options import (
     policy_option,
     recorded_redaction,
     recording_options,
+    refuse_given,
     schema_option,
 )
 from policyengine.commands.policies import load_profiles
@@ -101,6 +102,7 @@ def simulate(
         if scenario is None or cluster or recording or svg_path or record_path:
             raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
         sys.exit(0 if _swept(scenario, profiles, seed, seeds, jobs, output) else FAILED)
+    refuse_given("--seeds", "--jobs")
     played, profiles, is_damaged, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction) as driven:
         simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)

@@ -23,6 +23,7 @@ from policyengine.commands.options import (
     jobs_option,
     output_option,
     param_option,
+    refuse_given,
 )
 from policyengine.commands.progress import Stages
 
@@ -150,6 +151,7 @@ def _workloads(
     if scenario is not None:
         every = [Workload(str(scenario), seed) for seed in range(1, seeds + held_out_seeds + 1)]
         return every[:seeds], every[seeds:]
+    refuse_given("a scenario", "--seeds", "--held-out-seeds")
     training, kept = ([Workload(str(path)) for path in paths] for paths in (recordings, held_out))
     if not kept:
         first = len(training) - (len(training) // 3 or (len(training) > 1))

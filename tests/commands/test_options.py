@@ -1,4 +1,4 @@
-"""When the commands print in colour."""
+"""When the commands print in colour, and options that mean nothing where they are given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import pytest
 
 from policyengine.commands.options import is_coloured
+from tests.commands.process import policyengine
 
 
 class Terminal(io.StringIO):
@@ -30,3 +31,19 @@ def test_a_terminal_gets_colours_unless_no_color_says_none(
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
     assert is_coloured(stream) is coloured
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("plan new.policy --scenario s --now 2026-01-05T00:00:00Z", "--now is for a dump or a cluster that is there"),
+        ("plan new.policy --recording r --context c", "--context is for a cluster that is there"),
+        ("simulate s --jobs 2", "--jobs is for --seeds"),
+        ("replay r --shrink s -o json", "--output is for what is printed, and --shrink writes a file"),
+        ("import openb nodes pods -o r --cpus 2", "--cpus is for swf"),
+        ("tune policies/tenants.policy --recording r --objective waiting --seeds 2", "--seeds is for a scenario"),
+    ],
+)
+def test_an_option_that_means_nothing_there_is_refused(line: str, told: str) -> None:
+    ended = policyengine(*line.split())
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, f"Error: {told}")
