@@ -74,10 +74,10 @@ def _swf(path: Path, out: Path, scheduler: str, nodes: int | None, cpus: int | N
     from policyengine.traces.mapping import opened
     from policyengine.traces.writing import write
 
-    with opened(path) as file:
-        found = swf.machine((line for line in file if line.startswith(";")), nodes or 0, cpus or 0)
-    with opened(path) as file:
-        return write(out, __version__, found.start, scheduler, swf.nodes_of(found), swf.pods_of(file, found))
+    with opened(path, errors="replace") as file:  # comments of older logs are Latin-1
+        lines = list(file)  # once: it may be a pipe
+    found = swf.machine((line for line in lines if line.startswith(";")), nodes or 0, cpus or 0)
+    return write(out, __version__, found.start, scheduler, swf.nodes_of(found), swf.pods_of(lines, found))
 
 
 def _csv(tables: tuple[Path, ...], mapping: Path | None, out: Path, scheduler: str) -> int:

@@ -116,18 +116,20 @@ def _rows(said: Said, tables: Sequence[Path]) -> Iterator[tuple[Row, str]]:
     with opened(path) as file:
         reader = csv.DictReader(file)
         try:
+            if not reader.fieldnames:
+                raise TraceError(f"{path.name} is empty, or a pipe that was read already for the nodes")
             for row in reader:
                 yield row, f"{path.name}, line {reader.line_num}"
         except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
             raise TraceError(f"{path.name}, behind line {reader.line_num}: {error}") from None
 
 
-def opened(path: Path) -> TextIO:
-    """A text file, which may be compressed with gzip, and begin with a byte order mark."""
+def opened(path: Path, errors: str = "strict") -> TextIO:
+    """A text file, which may be compressed with gzip, and begin with a byte order mark. `errors`: as `open` has it."""
     file = path.open("rb")
     if file.peek(2)[:2] == _GZIP:
-        return io.TextIOWrapper(gzip.GzipFile(fileobj=file), encoding="utf-8-sig", newline="")
-    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        return io.TextIOWrapper(gzip.GzipFile(fileobj=file), encoding="utf-8-sig", errors=errors, newline="")
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline="")
 
 
 def _text(said: Said, row: Row, where: str) -> str:

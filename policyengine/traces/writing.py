@@ -12,7 +12,7 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectError, decode, format_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import PodGroup
-from policyengine.recording.directory import Limits, RecordingDirectory
+from policyengine.recording.directory import Limits, RecordingDirectory, files
 from policyengine.recording.encoding import LATEST, Began
 from policyengine.recording.recorder import Recorder
 from policyengine.scheduler.messages import CacheSynced, Message, NodeObserved, ObjectObserved, PodDeleted, PodObserved
@@ -60,9 +60,10 @@ class TracePod:
 def write(
     path: Path, program: str, start: float, scheduler_name: str, nodes: Iterable[TraceNode], pods: Iterable[TracePod]
 ) -> int:
-    """Write the recording; how many pods it has.
+    """Write the recording; how many pods it has. Where that fails, nothing is left of it.
 
     Arguments:
+        path: a folder without a recording.
         start: what the trace counts from, in seconds since the epoch.
         scheduler_name: whom the pods ask for.
 
@@ -91,6 +92,10 @@ def write(
                 directory.write(recorder.take(), 0.0)
         while entries := recorder.take():
             directory.write(entries, 0.0)
+    except BaseException:
+        for one in files(path):  # a part would be taken for the whole
+            one.unlink()
+        raise
     finally:
         directory.close()
     return count

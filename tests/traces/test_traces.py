@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from policyengine.commands.main import cli
 from policyengine.plan.history import PastPod, read
 from policyengine.plan.rerun import rerun
 from policyengine.policy_compiler import compile_policy
+from policyengine.recording.segment import SegmentWriter
 from policyengine.scheduler.messages import NodeObserved, ObjectObserved
 from policyengine.traces import swf
 from policyengine.traces.mapping import openb
@@ -110,6 +114,42 @@ def test_jobs_of_the_standard_workload_format(tmp_path: Path) -> None:
     assert one.pod.spec.containers[0].resources.requests == {"cpu": "4", "memory": "4096Ki"}
     assert one.pod.metadata.namespace == "user-7"
     assert (four.bound, four.ran) == (None, None)
+
+
+def test_jobs_come_through_a_pipe_with_comments_in_any_encoding_and_numbers_that_come_again(tmp_path: Path) -> None:
+    parts = "5 70 0 90 2 -1 -1 2 -1 -1 1 7 1 1 2 -1 -1 -1\n5 -1 0 40 2 -1 -1 2 -1 -1 2 7 1 1 2 -1 -1 -1\n"
+    again = "2 80 0 60 30 -1 -1 30 -1 -1 1 -1 1 1 -1 -1 -1 -1\n"
+    os.mkfifo(tmp_path / "jobs.swf")
+    text = f"{JOBS}{parts}{again}; Université\n".encode("latin-1")
+    with ThreadPoolExecutor() as pool:
+        pool.submit((tmp_path / "jobs.swf").write_bytes, text)
+        done = brought(tmp_path, "swf", str(tmp_path / "jobs.swf"))
+    assert done.exit_code == 0, done.output
+    line = text[: text.index(again.encode())].count(b"\n") + 1
+    assert sorted(set(pods(tmp_path)) - {"job-1", "job-4", "job-2-0", "job-2-1", "job-2-2"}) == [
+        *(f"job-2-line-{line}-{member}" for member in range(4)),
+        "job-5",
+    ]
+    groups = [one.object for _, one in read(tmp_path / "out").changes if isinstance(one, ObjectObserved)]
+    assert [(one.metadata.name, one.spec.min_member) for one in groups] == [("job-2", 3), (f"job-2-line-{line}", 4)]
+
+
+def test_a_table_that_is_empty_by_the_time_it_is_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    (tmp_path / "jobs.csv").touch()
+    done = brought(tmp_path, "csv", str(tmp_path / "jobs.csv"), "--mapping", str(tmp_path / "map.yaml"))
+    assert done.stderr.endswith("Error: jobs.csv is empty, or a pipe that was read already for the nodes\n")
+
+
+def test_nothing_is_left_of_an_import_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "jobs.swf").write_text(JOBS)
+    with monkeypatch.context() as patched:
+        patched.setattr(SegmentWriter, "frame", full)
+        assert brought(tmp_path, "swf", str(tmp_path / "jobs.swf")).exit_code == 2
+    assert brought(tmp_path, "swf", str(tmp_path / "jobs.swf")).exit_code == 0
 
 
 @pytest.mark.skipif(not (SHARED / "traces" / "openb").is_dir(), reason="the traces are not there")
