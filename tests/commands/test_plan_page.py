@@ -114,8 +114,10 @@ def test_every_name_is_text(plan: Plan) -> None:
 def test_in_markdown_a_name_is_text_too(plan: Plan) -> None:
     hostile = replace(plan, about="a | b <!-- [c](http://d) \n", notes=["<img src=x>"])
     text = written(hostile)
-    assert "a &#124; b &lt;!-- &#91;c](http://d) \\n  " in text.splitlines()
+    assert "a &#124; b &lt;!-- &#91;c](http:<!-- -->//d) \\n  " in text.splitlines()
     assert "note: &lt;img src=x&gt;  " in text.splitlines()
+    calls = written(replace(plan, notes=["@team www.example.com team/app#1"]))
+    assert "note: @<!-- -->team www<!-- -->.example.com team/app#<!-- -->1  " in calls.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS: Final = 100
 """Pods of one kind that are shown; behind a click where they are more than a few."""
+_CALLS: Final = re.compile(r"[@#]|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""What hosts of reviews make mentions, references and links of; they do not where a comment stands behind it."""
 HEADLINE: Final = ("waiting", "wait p99", "evictions", "utilisation cpu", "fragmentation cpu")
 """Figures that are shown large."""
 
@@ -68,5 +71,6 @@ def written(plan: Plan) -> str:
 
 
 def _markdown(text: str) -> str:
-    """A name makes no column, link, picture, element or comment of its own."""
-    return escape(escaped(text), quote=False).replace("|", "&#124;").replace("[", "&#91;")
+    """A name makes no column, link, picture, element or comment of its own, and calls nobody."""
+    alone = _CALLS.sub(r"\g<0><!-- -->", escape(escaped(text), quote=False))
+    return alone.replace("|", "&#124;").replace("[", "&#91;")
