@@ -34,7 +34,8 @@ def record(
 
     It needs the right to list and watch these kinds, and says which it is refused.
 
-    Exit codes: 0; 2 the directory cannot be written to, from the start or later; 3 the server does not answer.
+    Exit codes: 0; 2 the directory cannot be written to, from the start or later, or not every kind could be listed; 3
+    the server does not answer.
     """
     from policyengine.kube.config import credentials, process
 
@@ -58,7 +59,11 @@ async def _record(server: Server, directory: Path, seconds: float | None, redact
         full = asyncio.create_task(writer.ended.wait())
         await asyncio.wait({watching, full}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         stop.set()
-        await watching
+        has_listed = await watching
         full.cancel()
         if writer.ended.is_set():
             raise UnusableInput(f"nothing more can be recorded into `{directory}`: see the warning")
+        if not has_listed:
+            raise UnusableInput(
+                f"not every kind could be listed, so `{directory}` does not say what was there at first"
+            )

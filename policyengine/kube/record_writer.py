@@ -22,7 +22,7 @@ from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.recording.redaction import Redaction
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.messages import DrivenCore, Message
+from policyengine.scheduler.messages import CacheSynced, DrivenCore, Message
 from policyengine.scheduler.state import SchedulerState
 from policyengine.version import __version__
 
@@ -38,9 +38,12 @@ class _Onlooker:
     """Stands where a core would: it decides nothing."""
 
     ready = has_decided = False
+    has_listed = False
+    """Whether all that is there was known at some time."""
 
     def handle(self, message: Message, now: float) -> list[Action]:
         """Nothing is asked for."""
+        self.has_listed = self.has_listed or isinstance(message, CacheSynced)
         return []
 
     def next_wakeup(self, now: float = 0.0) -> float | None:
@@ -85,11 +88,11 @@ class RecordWriter:
         self._recorder = Recorder(began, state.profiles, self._full.set, self._redaction, state.break_ties_by)
         return RecordingCore(core or state, self._recorder)
 
-    def watched(self) -> RecordingCore:
+    def watched(self, onlooker: _Onlooker) -> RecordingCore:
         """The same where nothing is decided."""
         began = Began(__version__, self._run, watched_only=True)
         self._recorder = Recorder(began, (), self._full.set, self._redaction)
-        return RecordingCore(_Onlooker(), self._recorder)
+        return RecordingCore(onlooker, self._recorder)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -147,9 +150,12 @@ class RecordWriter:
 
 async def watch_cluster(
     client: Client, clock: Clock, random: Random, writer: RecordWriter, stop: asyncio.Event
-) -> None:
-    """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched."""
+) -> bool:
+    """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched;
+    whether all of them were listed at some time."""
     reads_everything = Profile("watched", "", "", kinds=(*BY_KIND, FINISHED_PODS.kind))
-    runner = Runner(writer.watched(), client, clock, random, profiles=[reads_everything])
+    onlooker = _Onlooker()
+    runner = Runner(writer.watched(onlooker), client, clock, random, profiles=[reads_everything])
     async with writer.running():
         await runner.run(stop)
+    return onlooker.has_listed

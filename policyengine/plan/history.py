@@ -107,7 +107,9 @@ def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
         reader.take(step._replace(now=onwards.at(step.now) if step.now else onwards.now), replay.runs)
     start, end = reader.start if reader.start is not None else onwards.now, onwards.now
     notes = [*replay.notes, *onwards.notes]
-    is_damaged = bool(replay.notes) and not replay.cut_only
+    if reader.start is None:
+        notes.append("the recording ends before all that was there was listed: nothing tells when anything came")
+    is_damaged = reader.start is None or (bool(replay.notes) and not replay.cut_only)
     return History(start, end, reader.changes, _joined(reader), reader.profiles, notes, is_damaged)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from policyengine.clock import SystemClock
 from policyengine.kube import record_writer
 from policyengine.kube.http.client import Client
 from policyengine.kube.record_writer import RecordingUnusable, RecordWriter, watch_cluster
+from policyengine.plan.history import read
 from policyengine.plugins.registry import default_profile
 from policyengine.recording.directory import Limits, RecordingDirectory, files
 from policyengine.recording.replay import Replay
@@ -25,6 +27,7 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
 from tests.builders import make_node, make_pod
+from tests.kube.scripted_server import Opened, failure
 
 NOW = 1_767_600_000.0
 
@@ -146,6 +149,30 @@ def test_a_directory_that_cannot_be_written_is_told_before_anything_starts(tmp_p
     del kept
 
 
+async def test_a_kind_that_may_not_be_listed_leaves_a_recording_without_a_beginning(tmp_path: Path) -> None:
+    class WithoutServices(MemoryTransport):
+        async def request(self, method: str, path: str, **more: Any) -> Any:
+            if path.endswith("/services"):
+                return Opened(failure(403, "Forbidden"))
+            return await super().request(method, path, **more)
+
+    transport = WithoutServices(ApiServer(SystemClock()))
+    await create(transport, "/api/v1/nodes", make_node("n").json())
+    writer, stop = RecordWriter(tmp_path, Limits(), SystemClock(), Random(1)), asyncio.Event()
+    watching = asyncio.create_task(watch_cluster(Client(transport), SystemClock(), Random(1), writer, stop))
+    async with asyncio.timeout(30):
+        while not files(tmp_path) or not played(tmp_path).state.view.nodes.n:
+            await asyncio.sleep(0.05)
+            await writer.write()
+    stop.set()
+    assert not await watching
+    history = read(tmp_path)
+    assert history.is_damaged
+    assert history.notes == [
+        "the recording ends before all that was there was listed: nothing tells when anything came"
+    ]
+
+
 async def test_a_cluster_is_watched_and_nothing_is_asked_of_it(tmp_path: Path) -> None:
     api = ApiServer(SystemClock())
     transport = MemoryTransport(api)
@@ -162,7 +189,7 @@ async def test_a_cluster_is_watched_and_nothing_is_asked_of_it(tmp_path: Path) -
             replay = Replay(tmp_path) if files(tmp_path) else None
             seen = set() if replay is None else {type(step.message).__name__ for step in replay.steps()}
     stop.set()
-    await watching
+    assert await watching
     replay = played(tmp_path)
     assert replay.began is not None and replay.began.watched_only
     assert not replay.exact
