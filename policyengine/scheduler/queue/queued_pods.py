@@ -84,9 +84,9 @@ class QueuedPod:
     """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
     pending_plugins: frozenset[str] = NO_PLUGINS
     seen: int = 0
-    """The number of the last reservation when plugins were asked about it last, by an attempt or by a look."""
+    """The number of the last reservation when plugins were asked about it last, by an attempt, a look or the gate."""
     refused_after: int = 0
-    """The number of the last event when it was refused last."""
+    """The number of the last event when it was refused last, be it at the gate."""
     by_candidate: bool = False
     """Whether those who refused it are a candidate's plugins, not the serving policy's."""
     gate_message: str = ""

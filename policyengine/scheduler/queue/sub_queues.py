@@ -123,9 +123,12 @@ class SubQueues:
             return (True, queued.queued_at)
 
     def rekey(self, queued: QueuedPod) -> None:
-        """An active or backing-off pod changed: give it its new turn."""
-        heap = self.active_q if queued.place is Place.ACTIVE else self.backoff_q
-        heap.push(queued, self.order(queued))
+        """An active or backing-off pod changed: give it its new turn. One that was woken by itself may not be the first
+        any more."""
+        heap, turn = self.active_q if queued.place is Place.ACTIVE else self.backoff_q, self.order(queued)
+        heap.push(queued, turn)
+        if (turn, self._tenant(queued)) != (queued.turn, queued.tenant):
+            self.pass_on(queued)
 
     def to_active(self, queued: QueuedPod, event: str, now: float, plugin: str = "", through_gate: bool = True) -> None:
         """Let the pod be tried, if the gate lets it in; from backoff it has passed the gate before."""
@@ -160,7 +163,7 @@ class SubQueues:
         """Let the pod wait for an event that one of its refusers registered."""
         queued.place = Place.UNSCHEDULABLE
         queued.turn, queued.backs_off_until = self.order(queued), self.backoff_q.expiry(queued)
-        queued.tenant = "" if self.profile.fair is None else self.profile.fair.tenant(queued.pod)
+        queued.tenant = self._tenant(queued)
         self.unschedulable_pods.push(queued, (queued.queued_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
@@ -171,6 +174,7 @@ class SubQueues:
         `plugin`: the one that gates it; empty if no plugin's event can help."""
         queued.place = place
         if plugin:
+            queued.seen, queued.refused_after = self._view.scheduling.last_reservation, self.events
             queued.by_candidate = False
             self.indices[0].add(queued, frozenset({plugin}))
         if message != queued.gate_message:
@@ -202,14 +206,14 @@ class SubQueues:
         event, old, new = happening.event, happening.old, happening.new
         woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
         in_turn: dict[str, dict[str, tuple[QueuedPod, Woken]]] = {}
-        at_once: list[tuple[QueuedPod, Woken]] = []
-        for one in woken:
+        at_once: dict[str, tuple[QueuedPod, Woken]] = {}
+        for one in sorted(woken, key=lambda one: one.strategy.value):
             if one.help is Help.ROOM:
                 for pod in one.pods.firsts(happening, now):
                     in_turn.setdefault(pod.tenant, {})[pod.uid] = pod, one
             else:
-                at_once += [(pod, one) for pod in one.pods.helped_by(happening)]
-        for pod, one in at_once:
+                at_once |= {pod.uid: (pod, one) for pod in one.pods.helped_by(happening)}
+        for pod, one in at_once.values():
             self.wake(pod, one.strategy, event.label, one.asked_by, now)
             for firsts in in_turn.values():
                 firsts.pop(pod.uid, None)
@@ -229,6 +233,9 @@ class SubQueues:
             queued.woken_by = None
 
     # ---- what is known
+
+    def _tenant(self, queued: QueuedPod) -> str:
+        return "" if self.profile.fair is None else self.profile.fair.tenant(queued.pod)
 
     def counts(self) -> dict[str, int]:
         """How many pods are in each place, by the place's name."""

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from policyengine.framework.status import Code
+from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEventWithHint
+from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import DeleteVictim
@@ -247,3 +248,61 @@ def test_the_next_is_woken_where_the_first_has_to_wait_for_its_binding_too():
     gone(driver, "a1")
     assert binds(driver.cycle(1)) == {"p": "a"}
     assert binds(driver.cycle(1)) == {"q": "a"}
+
+
+def test_a_pod_that_is_edited_and_so_not_the_first_any_more_lets_the_first_come_before_others():
+    ranked = 'queue { order by pod.labels[?"rank"].orValue("5") asc }'
+    driver = full(compile_policy(f'policy "p" {{ scheduler "default-scheduler" {ranked} }}'))
+    waiting(driver, pod("p", cpu="2").label("rank", "1"), pod("q", cpu="2").label("rank", "2"))
+    gone(driver, "a1")
+    driver.see(pod("p", cpu="2").label("rank", "9"), pod("r", cpu="2").label("rank", "5"))
+    assert binds(driver.cycle()) == {"q": "a"}
+
+
+def test_a_pod_that_is_woken_for_itself_and_with_those_like_it_is_woken_once():
+    host = "kubernetes.io/hostname"
+    driver = Driver()
+    for name in ("a", "b"):
+        driver.see(node(name).label(host, name), standing(f"{name}1", name, "4").label("app", "x"))
+    driver.see(node("c").label(host, "c"), pod("c1", cpu="0").label("app", "x").node("c"))
+    alone = pod("p", cpu="1").label("app", "x").pod_anti_affinity(host, {"app": "x"})
+    waiting(driver, alone)
+    driver.see(alone.nominated("a"))
+    gone(driver, "b1")
+    assert driver.told("p").count("woken") == 1
+
+
+class Gate:
+    """Lets nobody in once so many pods stand on nodes."""
+
+    def __init__(self, name: str, shuts_at: int, *events: ClusterEventWithHint) -> None:
+        self.name, self.shuts_at, self._events, self._asked = name, shuts_at, events, 0
+
+    def events_to_register(self):
+        return self._events
+
+    def pre_enqueue(self, pod, snapshot):
+        self._asked += 1
+        if self._asked == 50:
+            pytest.fail("this never ends")
+        is_shut = snapshot.nodes.pod_count.sum() >= self.shuts_at
+        return Status(Code.UNSCHEDULABLE, ("shut",)) if is_shut else SUCCESS
+
+
+def test_who_came_to_the_gate_while_a_reservation_shut_it_is_let_in_when_that_is_given_back():
+    gate = Gate("Gate", 1, ClusterEventWithHint(ASSIGNED_POD_DELETE))
+    driver = Driver(replace(default_profile(), pre_enqueue=(gate,))).showing(node("a"), pod("p"))
+    assert binds(driver.cycle()) == {"p": "a"}
+    driver.see(pod("q"))
+    assert driver.places("q") == ["gated"]
+    driver.send(BindFailed("p", BindFailure.REFUSED, "no"))
+    assert driver.places("q") == ["active"]
+
+
+def test_a_gate_of_the_name_of_a_filter_that_has_been_shut_keeps_all_out_and_that_is_that():
+    gate = Gate("NodeResourcesFit", 99)
+    driver = full(replace(default_profile(), pre_enqueue=(gate,)))
+    waiting(driver, pod("p", cpu="1"), pod("q", cpu="1"))
+    gate.shuts_at = 0
+    gone(driver, "a1")
+    assert driver.places("p", "q") == ["gated", "gated"]
