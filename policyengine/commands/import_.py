@@ -52,9 +52,9 @@ def import_(
     wanted = {"openb": 2, "swf": 1}.get(form)
     if wanted is not None and len(tables) != wanted:
         raise click.UsageError("give NODES and PODS" if form == "openb" else "give the file of jobs")
-    if out.is_dir() and any(one.name != "lock" for one in out.iterdir()):  # what a trace that was wrong left behind
-        raise UnusableInput(f"`{out}` is not empty: a trace is a recording of its own")
     try:
+        if out.is_dir() and any(one.name != "lock" for one in out.iterdir()):  # what a trace that was wrong left behind
+            raise UnusableInput(f"`{out}` is not empty: a trace is a recording of its own")
         with progress("importing"):
             count = (
                 _swf(tables[0], out, scheduler, nodes, cpus) if form == "swf" else _csv(tables, mapping, out, scheduler)

@@ -9,6 +9,7 @@ and depth.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -69,8 +70,10 @@ def _in_standard_input(name: str) -> Iterator[PolicyText | SourceError]:
 
 
 def _in_folder(folder: Path) -> Iterator[PolicyText | SourceError]:
-    found = False
-    for path in sorted(file for file in folder.rglob("*") if file.is_file() and not _hidden(file, folder)):
+    files, closed = _files(folder)
+    yield from closed
+    found = bool(closed)
+    for path in files:
         if path.suffix == ".policy":
             found = True
             yield from _in_file(path)
@@ -82,8 +85,16 @@ def _in_folder(folder: Path) -> Iterator[PolicyText | SourceError]:
         yield SourceError(f"`{folder}` holds no `*.policy` file and no ConfigMap with one")
 
 
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+def _files(folder: Path) -> tuple[list[Path], list[SourceError]]:
+    """The files in a folder and in those below it, but for hidden ones, and which folders cannot be listed: policies
+    may be missing then."""
+    files: list[Path] = []
+    closed: list[OSError] = []
+    for place, below, names in os.walk(folder, onerror=closed.append):
+        below[:] = [name for name in below if not name.startswith(".")]
+        files += [Path(place, name) for name in names if not name.startswith(".")]
+    errors = [SourceError(f"`{error.filename}` cannot be read: {reason(error)}") for error in closed]
+    return sorted(file for file in files if file.is_file()), errors
 
 
 def _in_file(path: Path) -> Iterator[PolicyText | SourceError]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,3 +142,19 @@ def test_a_configuration_with_a_million_mistakes_tells_the_first_hundred(tmp_pat
     path.write_text(f"{head}policies: {{files: [{'1,' * 20_000}]}}\n")
     ended = policyengine("config", "--config", path)
     assert ended.code == 2 and len(ended.err.splitlines()) == 100
+
+
+def test_a_folder_below_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.policy").write_text('policy "a" { scheduler "a" }')
+    listed = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    ended = policyengine("lint", tmp_path)
+    assert ended.code == 2
+    assert f"error: `{tmp_path}/closed` cannot be read: permission denied" in ended.err.splitlines()

@@ -134,6 +134,15 @@ def test_jobs_come_through_a_pipe_with_comments_in_any_encoding_and_numbers_that
     assert [(one.metadata.name, one.spec.min_member) for one in groups] == [("job-2", 3), (f"job-2-line-{line}", 4)]
 
 
+def test_a_folder_that_may_not_be_looked_into_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    done = brought(tmp_path, "swf", "jobs.swf")
+    assert (done.exit_code, done.stderr) == (2, f"Error: cannot write `{tmp_path / 'out'}`: permission denied\n")
+
+
 def test_a_table_that_is_empty_by_the_time_it_is_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "map.yaml").write_text(MAPPING)
     (tmp_path / "jobs.csv").touch()
