@@ -57,7 +57,7 @@ _STAY: Final = _names(
     # which kind of thing it is
     "kind form api_version apiVersion apiGroup resource subresource verb stamped plugin point policy policy_hash "
     # words of the API
-    "operator effect type status reason phase protocol restartPolicy action failure mode source finalizers "
+    "$patch operator effect type status reason phase protocol restartPolicy action failure mode source finalizers "
     "whenUnsatisfiable nodeAffinityPolicy nodeTaintsPolicy preemptionPolicy allocationMode volumeMode accessModes "
     "volumeBindingMode qosClass disruptionMode declaredFeatures "
     # keys of labels, taints and fields

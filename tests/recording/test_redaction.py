@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyengine.cluster.kinds import BY_KIND
+from policyengine.cluster.objects import decode
+from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.recording.directory import files
 from policyengine.recording.encoding import Began
@@ -16,11 +20,17 @@ from policyengine.recording.recorder import DirectRecording, Recorder
 from policyengine.recording.redaction import SENTENCE, Redaction, UnusableKey, redaction
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import SegmentReader
-from policyengine.scheduler.messages import CacheSynced, NodeObserved, ProfileReplaced
+from policyengine.scheduler.messages import (
+    CacheSynced,
+    NodeObserved,
+    ObjectObserved,
+    PodObserved,
+    ProfileReplaced,
+)
 from policyengine.trials.trial import Trial
-from tests.builders import make_node
+from tests.builders import make_node, make_pod
 from tests.fuzz.histories import policy_of, tried
-from tests.recording.secret_worlds import NOW, POLICY, SECRETS, lived
+from tests.recording.secret_worlds import NOW, POLICY, SECRETS, lived, uid
 
 KEY = Redaction(b"a key")
 
@@ -57,6 +67,33 @@ def test_a_redacted_recording_has_no_name_and_decides_the_same(tmp_path: Path, s
     told = text_of(tmp_path).lower()
     assert not [word for word in SECRETS if word in told]
     assert "topology.kubernetes.io/zone" in told and "900m" in told and "ssd" in told
+
+
+def test_a_claim_that_is_allocated_is_allocated_again(tmp_path: Path) -> None:
+    """What takes an allocation back is written with it, in words of the API's patches."""
+    recording = DirectRecording(tmp_path, "0", "run", Redaction(b"k"))
+    trial = Trial([default_profile()], NOW, driven=recording.recorded)
+    asked = {"name": "checkout", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    pool = {"name": "vault", "generation": 1, "resourceSliceCount": 1}
+    slice_ = {"driver": "gpu", "nodeName": "gpuhall", "pool": pool, "devices": [{"name": "ledger"}]}
+    seen: dict[str, Any] = {
+        "DeviceClass": {"metadata": {"name": "gpu", "uid": uid(1)}},
+        "ResourceSlice": {"metadata": {"name": "vault", "uid": uid(2)}, "spec": slice_},
+        "ResourceClaim": {
+            "metadata": {"name": "payments", "namespace": "acme", "uid": uid(3)},
+            "spec": {"devices": {"requests": [asked]}},
+        },
+    }
+    claimed = [{"name": "fraud", "resourceClaimName": "payments"}]
+    pod = make_pod("search", "acme").uid(uid(4)).set("spec.resourceClaims", claimed).build()
+    objects = [ObjectObserved(kind, decode(BY_KIND[kind].type, item)) for kind, item in seen.items()]
+    trial.see(NodeObserved(make_node("gpuhall").allocatable(cpu="4", pods="9").build()), *objects, PodObserved(pod))
+    trial.advance(60.0)
+    recording.close()
+    replay = played(tmp_path)
+    assert (replay.difference, replay.notes, replay.exact) == (None, [], True)
+    assert [one.node_name for one in replay.state.view.pods.values()] == [Redaction(b"k").hidden("gpuhall")]
+    assert not [word for word in SECRETS if word in text_of(tmp_path)]
 
 
 @pytest.mark.parametrize("seed", range(30))
