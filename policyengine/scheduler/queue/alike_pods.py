@@ -21,13 +21,15 @@ from policyengine.scheduler.queue.queued_pods import Happening, PodHeap, QueuedP
 class AlikePods:
     """The pods, which wait."""
 
-    __slots__ = ("_backing_off", "_ready", "pods", "seen")
+    __slots__ = ("_backing_off", "_ready", "_since", "pods", "seen")
 
     def __init__(self, seen: int = 0) -> None:
         self.pods: dict[str, QueuedPod] = {}
         """By UID."""
         self.seen = seen
         """The number of the last reservation when they were looked at last, and left waiting."""
+        self._since = inf
+        """None was refused last before the event of this number."""
         self._backing_off: dict[str, QueuedPod] | None = None
         """Those not yet found to back off no more, by UID; None until the first is asked for, since most pods differ
         from every other."""
@@ -37,6 +39,7 @@ class AlikePods:
     def add(self, pod: QueuedPod) -> None:
         """The pod waits."""
         self.pods[pod.uid] = pod
+        self._since = min(self._since, pod.refused_after)
         if self._backing_off is not None:
             self._backing_off[pod.uid] = pod
 
@@ -53,10 +56,14 @@ class AlikePods:
 
     def helped_by(self, happening: Happening) -> list[QueuedPod]:
         """Those that an event concerns and that have not been tried since."""
+        if self._since >= happening.number:
+            return []
         return [pod for pod in self.pods.values() if self._is_helped(pod, happening)]
 
     def firsts(self, happening: Happening, now: float) -> list[QueuedPod]:
         """Those of them that may come first, at a moment in seconds."""
+        if self._since >= happening.number:
+            return []
         if self._backing_off is None:
             self._backing_off = dict(self.pods)
         for pod in [pod for pod in self._backing_off.values() if not backs_off(pod, now)]:

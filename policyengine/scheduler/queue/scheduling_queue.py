@@ -19,7 +19,8 @@ Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names ar
    that arrive one by one would otherwise cost half a million condition patches.
 9. The room of a node goes to one pod after the other: of those that one event may help on its node, as far as that is
    known, only the first is woken, or those that may come first where some back off. Once it is placed, or something
-   else has become of it, the next is, if the node still takes it. One event has nobody tried twice.
+   else has become of it, the next is, if the node still takes it; where it was refused, all are that were refused
+   alike. One event has nobody tried twice.
 
 Example: p is refused by NodeResourcesFit at 10.0 s and waits in unschedulable. At 10.3 s a pod is deleted, which
 NodeResourcesFit registered for: p goes to backoff, whose first wait of 1 s ends with the second 11. At 12.0 s p is
@@ -168,7 +169,8 @@ class SchedulingQueue(SubQueues):
     def wake_the_next(self, now: float) -> None:
         """Rule 9, for the pods woken by themselves of which something has become since the last call."""
         while self.passed_on:
-            self.wake_by(self.passed_on.popleft(), now)
+            happening, refused = self.passed_on.popleft()
+            self.wake_by(happening, now, refused)
 
     def begin(self, queued: QueuedPod) -> None:
         """An attempt of the pod, which is in no place, begins."""
@@ -202,7 +204,10 @@ class SchedulingQueue(SubQueues):
         queued.not_before = not_before
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
+        woken_by, queued.woken_by = queued.woken_by, None
         self.wake(queued, strategy, "ScheduleAttemptFailure", plugin, now)
+        queued.woken_by = woken_by
+        self.pass_on(queued)
 
     def _hint_for_attempt(self, queued: QueuedPod) -> tuple[Strategy, str]:
         """Rule 5 (determineSchedulingHintForInFlightPod)."""

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
@@ -67,8 +68,9 @@ class SubQueues:
         self.in_flight = InFlightPods()
         self.events = 0
         """How many have been told to refused pods."""
-        self.passed_on: deque[Happening] = deque()
-        """Events by which a pod was woken by itself of which something has become: it is the next one's turn."""
+        self.passed_on: deque[tuple[Happening, Hashable]] = deque()
+        """Events by which a pod was woken by itself of which something has become: it is the next one's turn; with what
+        it has in common with the pods that were refused as it was then, if it was."""
         self.gangs = GangTable(profile.gangs)
         self.indices: list[UnschedulableIndex] = [UnschedulableIndex(profile, view)]
         """Unschedulable pods by all their refusers, gated ones by the plugin that gates them; then those that the
@@ -200,15 +202,16 @@ class SubQueues:
         self.wake_by(happening, now)
         self.in_flight.record(happening)
 
-    def wake_by(self, happening: Happening, now: float) -> None:
+    def wake_by(self, happening: Happening, now: float, refused: Hashable = None) -> None:
         """Wake the pods that an event may help; of those that find room on its node only the first of each tenant, by
-        whose shares the active queue chooses, or those that may come first."""
+        whose shares the active queue chooses, or those that may come first. `refused`: of whom one was, all the same;
+        the others are woken with one look, not with one look each."""
         event, old, new = happening.event, happening.old, happening.new
         woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
         in_turn: dict[str, dict[str, tuple[QueuedPod, Woken]]] = {}
         at_once: dict[str, tuple[QueuedPod, Woken]] = {}
         for one in sorted(woken, key=lambda one: one.strategy.value):
-            if one.help is Help.ROOM:
+            if one.help is Help.ROOM and one.pods.any().alike != refused:
                 for pod in one.pods.firsts(happening, now):
                     in_turn.setdefault(pod.tenant, {})[pod.uid] = pod, one
             else:
@@ -224,12 +227,12 @@ class SubQueues:
                 if pod.place in (Place.ACTIVE, Place.BACKOFF):
                     pod.woken_by = happening
                 else:
-                    self.passed_on.append(happening)
+                    self.passed_on.append((happening, None))
 
     def pass_on(self, queued: QueuedPod) -> None:
         """Something became of a pod that was woken by itself: it is the turn of those like it."""
         if queued.woken_by is not None:
-            self.passed_on.append(queued.woken_by)
+            self.passed_on.append((queued.woken_by, queued.alike))
             queued.woken_by = None
 
     # ---- what is known

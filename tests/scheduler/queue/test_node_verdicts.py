@@ -306,3 +306,21 @@ def test_a_gate_of_the_name_of_a_filter_that_has_been_shut_keeps_all_out_and_tha
     gate.shuts_at = 0
     gone(driver, "a1")
     assert driver.places("p", "q") == ["gated", "gated"]
+
+
+def test_pods_that_are_alike_are_not_looked_at_one_after_the_other_where_the_first_is_refused():
+    host = "kubernetes.io/hostname"
+    driver = Driver()
+    for name in ("a", "b"):
+        driver.see(node(name, pods="99").label(host, name), standing(f"{name}1", name, "4"))
+        driver.see(pod(f"{name}2", cpu="0").label("app", "x").node(name))
+    driver.see(node("c").label(host, "c"), pod("c1", cpu="0").label("app", "x").node("c"))
+    names = [f"p{i}" for i in range(6)]
+    alone = [pod(name).label("app", "x").pod_anti_affinity(host, {"app": "x"}) for name in names]
+    waiting(driver, *alone)
+    gone(driver, "a1")
+    assert woken(driver, *names) == names[:1]
+    driver.cycle(1)
+    assert woken(driver, *names) == names[1:]
+    driver.cycle()
+    assert [driver.told(name).count("attempted") for name in names] == [2] * 6
