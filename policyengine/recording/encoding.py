@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from posixpath import commonpath, dirname
+from posixpath import basename
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -271,9 +271,12 @@ class Decoder:
 
 
 def without_folder(files: Mapping[str, str]) -> dict[str, str]:
-    """Texts by the names of their files, less the folder that they share."""
-    folder = commonpath([dirname(file) for file in files]) if files else ""
-    return {file.removeprefix(folder).lstrip("/"): text for file, text in files.items()}
+    """Texts by the names of their files alone; one that comes again has a number before it."""
+    found: dict[str, str] = {}
+    for number, (file, text) in enumerate(files.items()):
+        name = basename(file)
+        found[f"{number}/{name}" if name in found else name] = text
+    return found
 
 
 def read_entry(raw: bytes | msgspec.Raw) -> Entry:

@@ -200,10 +200,12 @@ def test_folders_of_policies_are_not_told(tmp_path: Path) -> None:
     from policyengine.language.diagnostics import Source
     from policyengine.policy_compiler import compile_files
 
-    texts = {"/home/alice/lib/a.policy": POLICY, "/home/alice/b.policy": 'policy "b" { scheduler "b" }'}
+    named = {name: f'policy "{name}" {{ scheduler "{name}" }}' for name in "bcd"}
+    texts = {"/home/alice/a.policy": POLICY, "/srv/b.policy": named["b"], "b.policy": named["c"], "../x": named["d"]}
     profiles = compile_files([Source(file, text) for file, text in texts.items()], {}).profiles
     recording = DirectRecording(tmp_path, "0", "run", Redaction(b"k"))
     Trial(profiles, NOW, driven=recording.recorded)
     recording.close()
     assert played(tmp_path).exact
-    assert "alice" not in text_of(tmp_path) and "lib/a.policy" in text_of(tmp_path)
+    assert not [word for word in ("alice", "srv") if word in text_of(tmp_path)]
+    assert "'a.policy'" in text_of(tmp_path) and "'2/b.policy'" in text_of(tmp_path)
