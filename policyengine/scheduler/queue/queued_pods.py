@@ -70,8 +70,12 @@ class QueuedPod:
 
     pod: PodInfo
     queued_at: float
-    """When it entered the queue; refreshed at each failed attempt."""
+    """When it entered the queue; refreshed at each failed attempt, but not where the flush had it tried."""
     uid: str = field(init=False)
+    refused_at: float = field(init=False)
+    """When its last attempt failed; before, when it entered the queue."""
+    is_flushed: bool = False
+    """Whether only the flush has it tried."""
     since: float = field(init=False)
     """When it entered the queue first."""
     place: Place = Place.NOWHERE
@@ -111,7 +115,7 @@ class QueuedPod:
     """What it has in common with the refused pods that are alike."""
 
     def __post_init__(self) -> None:
-        self.uid, self.since = self.pod.uid, self.queued_at
+        self.uid, self.since, self.refused_at = self.pod.uid, self.queued_at, self.queued_at
 
     def __repr__(self) -> str:
         return f"<{self.pod.namespace}/{self.pod.name} {self.place.value}>"

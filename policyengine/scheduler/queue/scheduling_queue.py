@@ -8,7 +8,8 @@
 Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names are kept):
 1. Every way into active or backoff passes the gate, except from backoff to active (`sub_queues`).
 2. A refused pod waits in unschedulable until an event that its refusers registered wakes it, or until it has waited
-   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds.
+   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds. A pod that is refused when only
+   the flush has it tried keeps its turn and does not back off: nothing has happened by which others go before it.
 3. A woken pod goes to backoff while its backoff lasts, else to active; Pending plugins skip the backoff.
 4. A pod that failed by an error, or was refused by no plugin in particular, goes to backoff at once.
 5. An event that arrives during an attempt is held against the attempt's refusal.
@@ -195,12 +196,15 @@ class SchedulingQueue(SubQueues):
         queued.by_candidate = by is not None and by is self.candidate
         queued.unschedulable_plugins = plugins | pending
         queued.pending_plugins = pending
-        if queued.unschedulable_plugins:
+        queued.refused_at, queued.refused_after = now, self.events
+        if not queued.unschedulable_plugins:
+            queued.error_count += 1
+            queued.queued_at = now
+        elif not queued.is_flushed:
             queued.unschedulable_count += 1
             queued.error_count = 0
-        else:
-            queued.error_count += 1
-        queued.queued_at, queued.refused_after = now, self.events
+            queued.queued_at = now
+        queued.is_flushed = False
         queued.not_before = not_before
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
@@ -266,11 +270,11 @@ class SchedulingQueue(SubQueues):
         while (key := self.unschedulable_pods.peek_key()) is not None and key[0] < limit:
             oldest = self.unschedulable_pods.peek()
             assert oldest is not None
-            flushed = True
+            flushed = oldest.is_flushed = True
             self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
         for alike, strategy, plugin, _ in self.indices[0].woken_by(FLUSH, None, None):
             for queued in list(alike.pods.values()):
-                if queued.place is Place.GATED and queued.queued_at < limit:
+                if queued.place is Place.GATED and queued.refused_at < limit:
                     self.wake(queued, strategy, FLUSH.label, plugin, now)
         if flushed:
             self.in_flight.record(Happening(FLUSH, None, None))

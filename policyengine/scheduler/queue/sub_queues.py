@@ -64,7 +64,7 @@ class SubQueues:
         self.active_q = active_pods(profile, view)
         self.backoff_q = BackoffQueue(profile.queue)
         self.unschedulable_pods = PodHeap()
-        """By `queued_at`: the flush takes the oldest first."""
+        """By `refused_at`: the flush takes the oldest first."""
         self.in_flight = InFlightPods()
         self.events = 0
         """How many have been told to refused pods."""
@@ -166,7 +166,7 @@ class SubQueues:
         queued.place = Place.UNSCHEDULABLE
         queued.turn, queued.backs_off_until = self.order(queued), self.backoff_q.expiry(queued)
         queued.tenant = self._tenant(queued)
-        self.unschedulable_pods.push(queued, (queued.queued_at,))
+        self.unschedulable_pods.push(queued, (queued.refused_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
     def keep_out(

@@ -172,6 +172,20 @@ def test_a_pod_that_is_looked_at_all_the_time_is_flushed_as_any_other():
     assert driver.told("p").count("attempted") == 2
 
 
+def test_a_pod_that_the_flush_has_tried_keeps_its_turn():
+    driver = full()
+    driver.see(pod("p", cpu="2"))
+    driver.cycle()
+    driver.wait(100.0)
+    driver.see(pod("q", cpu="2"))
+    driver.cycle()
+    driver.wait(231.0)
+    driver.cycle()
+    assert [driver.told(name).count("attempted") for name in "pq"] == [2, 1]
+    gone(driver, "a1")
+    assert woken(driver, "p", "q") == ["p"]
+
+
 @pytest.mark.parametrize(
     "end", [BindFailed("p", BindFailure.REFUSED, "no"), PodObserved(pod("p", cpu="2").deleting().build())]
 )
