@@ -8,8 +8,9 @@
 Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names are kept):
 1. Every way into active or backoff passes the gate, except from backoff to active (`sub_queues`).
 2. A refused pod waits in unschedulable until an event that its refusers registered wakes it, or until it has waited
-   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds. A pod that is refused when only
-   the flush has it tried keeps its turn and does not back off: nothing has happened by which others go before it.
+   `flush_after` seconds. The flush runs every `FLUSH_PERIOD` seconds, and takes one of those that are alike. A pod that
+   is refused when only the flush has it tried keeps its turn and does not back off: nothing has happened by which
+   others go before it.
 3. A woken pod goes to backoff while its backoff lasts, else to active; Pending plugins skip the backoff.
 4. A pod that failed by an error, or was refused by no plugin in particular, goes to backoff at once.
 5. An event that arrives during an attempt is held against the attempt's refusal.
@@ -30,7 +31,7 @@ active and can be popped. Without the deletion the flush at 330 s would have mad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from math import floor, inf
 from typing import TYPE_CHECKING
 
@@ -266,11 +267,15 @@ class SchedulingQueue(SubQueues):
     def _flush(self, now: float) -> None:
         """Rule 2 (flushUnschedulablePodsLeftover). A gated pod is looked at only if its plugin registered for any event
         whatever."""
-        limit, flushed = now - self.profile.queue.flush_after, False
+        limit, flushed = now - self.profile.queue.flush_after, set[Hashable]()
         while (key := self.unschedulable_pods.peek_key()) is not None and key[0] < limit:
             oldest = self.unschedulable_pods.peek()
             assert oldest is not None
-            flushed = oldest.is_flushed = True
+            if oldest.alike in flushed:
+                self.unschedulable_pods.push(oldest, (limit,))  # until the next time
+                continue
+            flushed.add(oldest.alike)
+            oldest.is_flushed = True
             self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
         for alike, strategy, plugin, _ in self.indices[0].woken_by(FLUSH, None, None):
             for queued in list(alike.pods.values()):

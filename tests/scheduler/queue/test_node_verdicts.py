@@ -172,6 +172,16 @@ def test_a_pod_that_is_looked_at_all_the_time_is_flushed_as_any_other():
     assert driver.told("p").count("attempted") == 2
 
 
+def test_of_pods_that_were_refused_alike_one_is_flushed_at_a_time():
+    driver = full()
+    waiting(driver, *(pod(name, cpu="3") for name in "pqr"))
+    driver.wait(270.0)
+    for tried in ("p", "pq", "pqr"):
+        driver.wait(30.0)
+        driver.cycle()
+        assert "".join(name for name in "pqr" if driver.told(name).count("attempted") == 2) == tried
+
+
 def test_a_pod_that_the_flush_has_tried_keeps_its_turn():
     driver = full()
     driver.see(pod("p", cpu="2"))
