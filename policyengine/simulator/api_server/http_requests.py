@@ -197,9 +197,10 @@ async def within(
     alarm = asyncio.ensure_future(clock.sleep(seconds))
     try:
         await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
+        if not alarm.done():
             return work.result()
-        if goes_on:
+        # A loop that stood still meanwhile finds both done, and an answer that came after its time.
+        if goes_on or work.done():
             work.add_done_callback(lambda late: None if late.cancelled() else late.exception())
         else:
             work.cancel()

@@ -12,6 +12,7 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import MAX_HEAD, PortInUse, Site, serve
+from policyengine.simulator.api_server.http_requests import Response, within
 from tests.faulty_server import effects as f
 from tests.faulty_server.server import FaultyServer
 from tests.simulator.api_server.server_bench import NODES, node
@@ -159,3 +160,15 @@ async def test_a_port_in_use_is_one_clear_error() -> None:
     async with site() as running:
         with pytest.raises(PortInUse, match=f"port {running.port} on `127.0.0.1` is in use"):
             await serve(ApiServer(SystemClock()), port=running.port)
+
+
+async def test_a_request_whose_time_is_over_is_late_though_its_answer_comes_at_the_same_moment():
+    class Over(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            """It has passed already."""
+
+    async def answer() -> Response:
+        return Response(200, {}, b"")
+
+    assert await within(Over(), 1.0, answer()) is None
+    assert await within(SystemClock(), 60.0, answer()) is not None
