@@ -60,7 +60,7 @@ class TracePod:
 def write(
     path: Path, program: str, start: float, scheduler_name: str, nodes: Iterable[TraceNode], pods: Iterable[TracePod]
 ) -> int:
-    """Write the recording; how many pods it has. Where that fails, nothing is left of it.
+    """Write the recording; how many pods it has. Where that fails, nothing that was written is left.
 
     Arguments:
         path: a folder without a recording.
@@ -72,6 +72,7 @@ def write(
     if not 0.0 <= start <= LATEST - LONGEST:
         raise TraceError("the trace starts before 1970, or later than 100 years before the year 10000")
     directory = RecordingDirectory(path, Limits(file_age=float("inf")))
+    before = files(path)
     recorder = Recorder(Began(program, "trace", watched_only=True))
     try:
         for node in nodes:
@@ -93,7 +94,7 @@ def write(
         while entries := recorder.take():
             directory.write(entries, 0.0)
     except BaseException:
-        for one in files(path):  # a part would be taken for the whole
+        for one in set(files(path)).difference(before):  # a part would be taken for the whole
             one.unlink()
         raise
     finally:

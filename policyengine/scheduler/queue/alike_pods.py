@@ -1,4 +1,4 @@
-"""Refused pods of which one stands for all, by who was refused, by whom and why; and which of them may come first.
+"""Refused pods of which one stands for all, since they were refused alike; and which of them may come first.
 
 Rules:
 1. If all of them were woken, the one that is tried first is the first in the queue's order of those whose backoff is
@@ -12,9 +12,10 @@ Example: a, b and c were refused at 5 s and come in that order; a backs off unti
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor, inf
+from math import inf
 from typing import Any
 
+from policyengine.scheduler.queue.backoff import lasts
 from policyengine.scheduler.queue.queued_pods import Happening, PodHeap, QueuedPod
 
 
@@ -66,7 +67,7 @@ class AlikePods:
             return []
         if self._backing_off is None:
             self._backing_off = dict(self.pods)
-        for pod in [pod for pod in self._backing_off.values() if not backs_off(pod, now)]:
+        for pod in [pod for pod in self._backing_off.values() if not lasts(pod.backs_off_until, now)]:
             del self._backing_off[pod.uid]
             self._ready.push(pod, pod.turn)
         head = self._ready.peek()
@@ -79,11 +80,6 @@ class AlikePods:
         return pod.refused_after < happening.number and happening.concerns(pod, self.seen)
 
 
-def backs_off(pod: QueuedPod, now: float) -> bool:
-    """Whether the refused pod still has to wait, at a moment in seconds."""
-    return pod.backs_off_until >= floor(now)
-
-
 def in_front(pods: Iterable[QueuedPod], now: float) -> list[QueuedPod]:
     """Rule 1."""
     found: list[QueuedPod] = []
@@ -94,4 +90,4 @@ def in_front(pods: Iterable[QueuedPod], now: float) -> list[QueuedPod]:
 
 
 def _turn_at(pod: QueuedPod, now: float) -> tuple[Any, ...]:
-    return pod.backs_off_until if backs_off(pod, now) else -inf, pod.turn
+    return pod.backs_off_until if lasts(pod.backs_off_until, now) else -inf, pod.turn

@@ -20,6 +20,11 @@ from policyengine.framework.profile import QueueSettings
 from policyengine.scheduler.queue.queued_pods import Key, PodHeap, QueuedPod
 
 
+def lasts(expiry: float, now: float) -> bool:
+    """Whether a backoff that ends in the second `expiry` is not over: rule 2."""
+    return expiry >= floor(now)
+
+
 class BackoffQueue:
     """The two backoff heaps: after refusals, and after errors."""
 
@@ -46,7 +51,7 @@ class BackoffQueue:
 
     def is_backing_off(self, pod: QueuedPod, now: float) -> bool:
         """Whether the pod still has to wait."""
-        return self.expiry(pod) >= floor(now)
+        return lasts(self.expiry(pod), now)
 
     def push(self, pod: QueuedPod, order: Key) -> None:
         """Add the pod, or bring its place up to date; `order` is its key in the active queue."""

@@ -209,6 +209,7 @@ class SchedulingQueue(SubQueues):
         queued.not_before = not_before
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
+        # The room is passed on behind that: by then it is known with whom the pod waits.
         woken_by, queued.woken_by = queued.woken_by, None
         self.wake(queued, strategy, "ScheduleAttemptFailure", plugin, now)
         queued.woken_by = woken_by
