@@ -95,7 +95,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.text(max_size=80))
 def test_any_text_is_data_or_a_complaint(text: str) -> None:
     try:
@@ -104,7 +104,7 @@ def test_any_text_is_data_or_a_complaint(text: str) -> None:
         assert str(error)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=3))
 def test_json_is_read_as_it_is(data: dict[str, Any]) -> None:
     assert CheckedYaml(json.dumps(data), {}).data == data

@@ -67,7 +67,7 @@ def test_what_is_gone_changed_or_assumed_already_cannot_be_assumed(item: object)
     assert shown(view) == "c"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["assume", "revert", "observe", "delete"]), st.sampled_from("pq"), st.integers(0, 2)),

@@ -64,7 +64,7 @@ def pod_of(look: dict[str, Any], version: int) -> Pod:
     return pod.build()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(looks, looks)
 def test_a_pod_seen_again_is_what_it_would_be_alone(before, now):
     known = PodInfo(pod_of(before, 1))

@@ -254,7 +254,7 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
     return nodes, pods
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps, min_size=12, max_size=40))
 def test_the_view_equals_a_fresh_one_and_its_journals_name_every_change(history_steps):
     history = History()

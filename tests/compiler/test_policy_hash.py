@@ -72,7 +72,7 @@ def canonical(text: str) -> tuple[str, ...]:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_that_of_a_block_is_the_same_wherever_it_stands_in_its_file(tree: Expr) -> None:
     block = f'policy "p" {{ # why\n filter "f" {{ require {printed(tree)} }} }}'
     before, behind = '// first\nlibrary "l" { let a = 1, }\n', ' // last\npolicy "q" { }'
@@ -88,7 +88,7 @@ def test_a_text_and_its_formatted_form_are_one() -> None:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_so_is_a_policy_with_any_expression(tree: Expr) -> None:
     text = f'policy "p" {{ let a = [{printed(tree)}, {printed(tree)},] filter "f" {{ require {printed(tree)} }} }}'
     assert canonical(format_source(Source("a.policy", text))[0]) == canonical(text)

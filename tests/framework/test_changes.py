@@ -15,7 +15,7 @@ from tests.builders import make_node, make_pod
 DELTAS = st.lists(st.none() | st.sets(st.integers(0, 40), max_size=12), max_size=3 * KEPT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(DELTAS, st.data())
 def test_a_reader_hears_the_union_of_what_came_since_it_asked_or_everything(
     deltas: list[set[int] | None], data: st.DataObject
@@ -41,7 +41,7 @@ def free_cpu(nodes: NodeTable, rows: Rows) -> np.ndarray:
     return nodes.allocatable("cpu")[rows] - nodes.requested("cpu")[rows]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["node", "gone", "pod", "ask"]), st.integers(0, 9)), max_size=60))
 def test_a_row_column_is_what_its_kernel_says_of_all_rows(history: list[tuple[str, int]]) -> None:
     view, column = ClusterView(), RowColumn(free_cpu)

@@ -24,7 +24,7 @@ EVALUATING = sorted(
 """All but NodeName, which has nothing to say of a pod that waits."""
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), columns=st.sampled_from((2, 128)))
 def test_a_cached_answer_equals_a_fresh_one_over_any_history(seed: int, columns: int) -> None:
     world = World(Random(seed), columns)
@@ -50,7 +50,7 @@ def test_each_plugins_columns_follow_a_long_history(seed: int) -> None:
         assert held[name] >= LONG, name
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_a_hypothetical_leaves_no_trace_in_the_columns(seed: int) -> None:
     world = World(Random(seed), 128)

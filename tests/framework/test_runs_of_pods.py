@@ -48,20 +48,20 @@ def run(seed: int, profile: Profile) -> None:
                 cluster.disturb(template)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_a_pod_like_the_one_before_goes_where_a_fresh_evaluator_sends_it(seed: int) -> None:
     run(seed, default_profile())
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=SEEDS)
 def test_so_it_does_by_the_rules_of_a_policy(rules: str, seed: int) -> None:
     run(seed, compile_policy(f'policy "rules" {{{rules}\n}}'))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=SEEDS, columns=st.sampled_from((1, 2, 128)))
 def test_so_do_interleaved_kinds_of_pods_whatever_is_evicted_and_whoever_else_asks(seed: int, columns: int) -> None:
     """Kinds share some columns, few of which are kept; now and then the evaluator is asked about another cluster."""

@@ -44,7 +44,7 @@ def elapsed_until(seconds: float, moves: list[tuple[float, float]]) -> float:
     raise AssertionError("it stands still")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(steps)
 def test_it_runs_a_tenth_fast_or_slow_at_most_and_never_back(moves: list[tuple[float, float]]) -> None:
     machine = SetClock()
@@ -57,7 +57,7 @@ def test_it_runs_a_tenth_fast_or_slow_at_most_and_never_back(moves: list[tuple[f
         assert passed * (1 - SLEW) - 1e-6 <= shown - before <= passed * (1 + SLEW) + 1e-6
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(steps, st.sampled_from(["a", "b", "c", "d"]), st.sampled_from([1.0, 5.0, 20.0, 120.0]))
 def test_retry_after_is_over_on_the_server_s_clock_too(
     moves: list[tuple[float, float]], uid: str, asked: float
@@ -65,7 +65,7 @@ def test_retry_after_is_over_on_the_server_s_clock_too(
     assert elapsed_until(retry_after(uid, asked), moves) >= asked - 1e-6
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(steps)
 def test_a_minute_after_which_nothing_lands_is_a_minute(moves: list[tuple[float, float]]) -> None:
     assert elapsed_until(LANDS_WITHIN, moves) >= 60.0 - 1e-6

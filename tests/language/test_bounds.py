@@ -17,7 +17,7 @@ _PATTERNS = st.sampled_from(["a", "^[a-z]+$", ""])
 
 @pytest.mark.parametrize("name", sorted(_TOTAL))
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_total_function_has_a_value(name: str, data: st.DataObject) -> None:
     row = FUNCTIONS[name]
     overload = data.draw(st.sampled_from([one for one in row.overloads if not one.dynamic]))

@@ -30,7 +30,7 @@ def survives(file: syntax.File, source: Source) -> list[Diagnostic]:
 
 
 @given(FILES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_file_of_any_members_gives_findings_only(text: str) -> None:
     source = Source("a.policy", text)
     file, wrong = parse_file(source)
@@ -39,7 +39,7 @@ def test_a_file_of_any_members_gives_findings_only(text: str) -> None:
 
 
 @given(damaged())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_damaged_policy_gives_findings_only(text: str) -> None:
     source = Source("a.policy", text)
     file, wrong = parse_file(source)
@@ -48,7 +48,7 @@ def test_a_damaged_policy_gives_findings_only(text: str) -> None:
 
 
 @given(sources())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_an_expression_made_by_its_type_checks_or_folds_to_an_error(text: str) -> None:
     source = Source("a.policy", f'policy "p" {{ let it = {text} }}')
     file, wrong = parse_file(source)
@@ -65,7 +65,7 @@ def test_a_file_of_mistakes_is_checked_in_good_time() -> None:
 
 
 @given(FILES, FILES)
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=70)
 def test_no_two_files_together_make_the_checker_raise(one: str, other: str) -> None:
     sources = [Source("one", one), Source("other", other)]
     parsed = [(parse_file(source)[0], source) for source in sources]

@@ -14,7 +14,7 @@ from policyengine.language.syntax import Span
 @given(
     st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.text(max_size=4)), max_size=4)
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_edits_that_do_not_overlap_are_applied_as_if_one_by_one(text: str, wanted: list[tuple[int, int, str]]) -> None:
     edits, end, expected = [], 0, ""
     for start, length, new in sorted(wanted):

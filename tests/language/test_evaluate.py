@@ -114,7 +114,7 @@ def test_text_from_outside_cannot_run_for_ever(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(EXPRESSIONS, st.dictionaries(st.sampled_from(["a", "b", "pod", "x_1"]), st.integers() | st.text(), max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_expression_has_a_value_or_an_evaluation_error(tree: Any, bindings: dict[str, Any]) -> None:
     try:
         evaluate(printed(tree), bindings)
@@ -123,7 +123,7 @@ def test_any_expression_has_a_value_or_an_evaluation_error(tree: Any, bindings: 
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_a_typed_expression_never_yields_a_value_outside_its_type(data: st.DataObject) -> None:
     source = data.draw(sources(where=ALONE))
     assume(not wrong(source))  # constants that overflow are refused

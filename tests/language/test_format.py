@@ -118,13 +118,13 @@ def test_a_text_with_a_mistake_is_left_as_it_is() -> None:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_expression_keeps_its_meaning(tree: Expr) -> None:
     formatted(f'policy "p" {{ let a = {printed(tree)} filter "f" {{ require {printed(tree)} }} }}')
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_white_space_and_comments_anywhere_change_nothing_but_themselves(data: st.DataObject) -> None:
     tokens = tokenise(EVERYTHING, "").tokens
     gaps = data.draw(st.lists(st.integers(0, len(tokens) - 1), max_size=8))
@@ -139,7 +139,7 @@ def test_white_space_and_comments_anywhere_change_nothing_but_themselves(data: s
 
 
 @given(FILES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_file_keeps_its_meaning_and_its_comments(text: str) -> None:
     if not parse_file(Source("a.policy", text))[1]:
         formatted(text)

@@ -84,7 +84,7 @@ def test_every_conformance_expression_parses() -> None:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_printed_tree_parses_to_itself(tree: Expr) -> None:
     found, findings = parse_expression(printed(tree))
     assert findings == []
@@ -92,7 +92,7 @@ def test_a_printed_tree_parses_to_itself(tree: Expr) -> None:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_text_of_every_span_parses_to_its_node(tree: Expr) -> None:
     text = printed(tree)
     found, _ = parse_expression(text)

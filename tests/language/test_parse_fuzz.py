@@ -28,7 +28,7 @@ def survives(text: str) -> None:
 
 
 @given(damaged())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_damaged_policy_gives_findings_only(text: str) -> None:
     survives(text)
 
@@ -37,14 +37,14 @@ def test_a_damaged_policy_gives_findings_only(text: str) -> None:
 @example("\r")
 @example('policy "\\')
 @example("policy\n{\n}")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_text_gives_findings_only(text: str) -> None:
     survives(text)
     parse_expression(text)
 
 
 @given(st.lists(BITS, max_size=25).map("".join))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_row_of_signs_gives_findings_only(text: str) -> None:
     survives(f'policy "p" {{ {text} }}')
     parse_expression(text)

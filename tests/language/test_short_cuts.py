@@ -35,7 +35,7 @@ WHITE = re.compile(f"(?:{patterns()['WHITESPACE']})*")
 
 
 @given(damaged() | st.text("a1+ \t\r\n\f\v\u00a0\ufeff\"'/#;é", max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_between_tokens_stands_white_space_or_what_a_finding_tells_of(text: str) -> None:
     cut = tokenise(text, "a.policy")
     told = {at for finding in cut.findings for at in range(finding.span.start, finding.span.end)}
@@ -71,7 +71,7 @@ def held(value: object, kind: Any) -> list[Any]:
 
 
 @given(sources("bool"), sources("int"), sources("string"))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_parts_of_an_expression_are_what_its_fields_hold(truth: str, number: str, text: str) -> None:
     source = f'policy "p" {{ filter "f" {{ require {truth} }} let x = {text} let y = {number} }}'
     policies, found = checked(source)

@@ -12,7 +12,7 @@ from policyengine.plugins.registry import default_profile
 from tests.plugins import oracle, oracle_scores, random_cluster
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), nodes=st.sampled_from([*range(1, 15), 60]), pods=st.sampled_from([*range(24), 150]))
 def test_verdicts_reasons_and_scores_are_those_of_the_oracle(seed: int, nodes: int, pods: int) -> None:
     objects = random_cluster.cluster(Random(seed), nodes, pods, pending=4)

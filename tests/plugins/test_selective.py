@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_a_plugin_has_nothing_to_do_with_pods_that_do_not_concern_it(name: str, seed: int) -> None:
     loaded = load_cluster(read_objects(random_cluster.cluster(Random(seed), 3, pods=6, pending=4)))

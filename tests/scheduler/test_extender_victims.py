@@ -191,7 +191,7 @@ class Asked(AskingVictims):
         return self.leave(*left)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(STEPS)
 def test_whatever_happens_meanwhile_pods_go_where_they_were_let_only_lesser_ones_make_room_and_none_is_lost(
     steps: list[tuple[str, int]],

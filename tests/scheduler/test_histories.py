@@ -85,7 +85,7 @@ def assert_nobody_is_lost(world: World) -> None:
             assert not world.must_fit(uid), f"{uid} fits and waits: {[str(line) for line in state.timeline(uid)]}"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(ours, min_size=30, max_size=70))
 def test_no_pod_is_lost_and_no_node_is_overcommitted_whatever_becomes_of_the_bindings(history):
     world = run(history)
@@ -96,7 +96,7 @@ def test_no_pod_is_lost_and_no_node_is_overcommitted_whatever_becomes_of_the_bin
     assert_nobody_is_lost(world)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.one_of(ours, others), min_size=30, max_size=70))
 def test_no_pod_is_lost_when_nodes_change_and_others_bind_too(history):
     world = run(history)
@@ -106,7 +106,7 @@ def test_no_pod_is_lost_when_nodes_change_and_others_bind_too(history):
     assert_nobody_is_lost(world)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.one_of(ours, ours, reloads), min_size=30, max_size=70))
 def test_no_pod_is_lost_when_policies_come_and_go(history):
     world = run(history)
@@ -115,7 +115,7 @@ def test_no_pod_is_lost_when_policies_come_and_go(history):
     assert_nobody_is_lost(world)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.one_of(ours, others, reloads), min_size=20, max_size=50))
 def test_the_same_log_gives_the_same_actions(history):
     world = run(history)

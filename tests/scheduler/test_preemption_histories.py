@@ -174,7 +174,7 @@ def assert_no_other_waits(world: World, may_wait: Callable[[dict[str, Any]], boo
         assert may_wait(pod) or not world.fits_somewhere(pod), told
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=24)
 @given(PLAIN)
 def test_nobody_is_lost_nothing_overcommitted_and_no_nomination_outlives_its_pod(history: list[Any]) -> None:
     world = settled(plain(history))
@@ -183,7 +183,7 @@ def test_nobody_is_lost_nothing_overcommitted_and_no_nomination_outlives_its_pod
     assert not any(pod["nominated"] for pod in world.waiting().values())
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=16)
 @given(OF_TEAMS)
 def test_nobody_is_lost_who_waits_at_permit_or_may_not_be_preempted(history: list[Any]) -> None:
     world = settled(of_teams(history))
@@ -194,7 +194,7 @@ def test_nobody_is_lost_who_waits_at_permit_or_may_not_be_preempted(history: lis
     assert_no_other_waits(world, lambda pod: pod["labels"]["team"] == "b", "backoff", "active", "waiting at permit")
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=16)
 @given(UNDER_QUOTAS)
 def test_sums_of_quotas_stay_exact_and_nobody_is_lost(history: list[Any]) -> None:
     world = under_quotas(history)
@@ -203,7 +203,7 @@ def test_sums_of_quotas_stay_exact_and_nobody_is_lost(history: list[Any]) -> Non
     assert world.driver.state.view.nominated == {}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(UNDER_QUOTAS)
 def test_no_quota_is_exceeded_by_what_we_bind(history: list[Any]) -> None:
     world = under_quotas(step for step in history if step[0] != "move")
@@ -216,7 +216,7 @@ def test_no_quota_is_exceeded_by_what_we_bind(history: list[Any]) -> None:
     [(plain, PLAIN, profile(queue=SOON)), (of_teams, OF_TEAMS, serving(MEMBERS))],
     ids=["plain", "of teams"],
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.data())
 def test_the_same_log_gives_the_same_actions(
     play: Callable[[Any], World], steps: st.SearchStrategy[Any], serves: Profile, data: st.DataObject

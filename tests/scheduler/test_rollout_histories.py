@@ -108,7 +108,7 @@ def run(history: list[tuple[Any, ...]]) -> RolloutWorld:
     return world.play(history)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.one_of(ours, ours, rollouts), min_size=30, max_size=70), st.booleans())
 def test_every_decision_is_one_policys_and_no_pod_is_lost_whatever_is_tried(
     history: list[tuple[Any, ...]], ends: bool
@@ -125,7 +125,7 @@ def test_every_decision_is_one_policys_and_no_pod_is_lost_whatever_is_tried(
     assert_nobody_is_lost(world)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.one_of(ours, others, rollouts), min_size=20, max_size=50))
 def test_the_same_log_gives_the_same_decisions_and_findings(history: list[tuple[Any, ...]]) -> None:
     world = run(history)
@@ -141,7 +141,7 @@ def test_the_same_log_gives_the_same_decisions_and_findings(history: list[tuple[
         )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(ours, min_size=20, max_size=50))
 def test_a_shadow_changes_no_decision(history: list[tuple[Any, ...]]) -> None:
     without = run(history)

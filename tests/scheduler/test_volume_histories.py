@@ -87,7 +87,7 @@ BOUND_ELSEWHERE = [
 """The patch of a pod that is gone lands: the claim is bound to another volume than the one its next pod takes."""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example(BOUND_ELSEWHERE)
 @given(st.lists(with_storage, min_size=30, max_size=70))
 def test_no_volume_is_taken_twice_and_no_pod_lost_whatever_becomes_of_the_patches(history):
@@ -99,7 +99,7 @@ def test_no_volume_is_taken_twice_and_no_pod_lost_whatever_becomes_of_the_patche
     assert_nothing_is_lost(world)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.one_of(with_storage, with_storage, with_nodes), min_size=30, max_size=70))
 def test_no_pod_is_lost_when_nodes_change_and_others_bind_too(history):
     world = run(history)
@@ -110,7 +110,7 @@ def test_no_pod_is_lost_when_nodes_change_and_others_bind_too(history):
     assert_nothing_is_lost(world)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.one_of(with_storage, with_nodes), min_size=20, max_size=50))
 def test_the_same_log_gives_the_same_actions(history):
     world = run(history)

@@ -190,7 +190,7 @@ BODIES = st.just("") | st.sampled_from(["", "a", "0\r\n\r\n", "GET /metrics HTTP
 
 
 @example(method="CONNECT", target="", version="", headers="", body="")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(method=METHODS, target=TARGETS, version=VERSIONS, headers=HEADERS, body=BODIES)
 def requests(
     runner: asyncio.Runner, port: int, *, method: str, target: str, version: str, headers: str, body: str

@@ -178,7 +178,7 @@ def test_a_poisson_process_has_its_mean_and_its_seed() -> None:
     assert 0.6 < sum(gap < 10.0 for gap in gaps) / len(gaps) < 0.66  # 1 - 1/e
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet="nodespa: [{}],\n-\"'&*!5min#|", max_size=60))
 def test_any_text_is_a_scenario_or_refused_in_a_sentence(text: str) -> None:
     try:

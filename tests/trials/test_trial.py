@@ -169,7 +169,7 @@ def test_a_trial_that_never_rests_is_ended() -> None:
         trial.advance(1e9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), max_size=8), st.integers(1, 3))
 def test_the_same_messages_give_the_same_trial(pods: list[tuple[int, int]], nodes: int) -> None:
     def run() -> Trial:

@@ -48,7 +48,7 @@ def test_each_value_is_told_as_one_writes_it() -> None:
     assert found["weight:mode"].profile(3) == ["1", "10", "100"]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.data())
 def test_whatever_is_found_compiles_and_means_the_same_as_params_and_as_a_patch(data: st.DataObject) -> None:
     here = subject()

@@ -97,14 +97,14 @@ sections = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(plugins=sections)
 def test_the_policy_has_the_plugins_and_weights_that_the_documentation_says(plugins: dict[str, Any]) -> None:
     profile = converted(configuration(plugins=plugins))
     assert (filters(profile), scores(profile)) == expected(plugins)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(plugins=sections)
 def test_a_policy_goes_to_kube_scheduler_and_back(plugins: dict[str, Any]) -> None:
     [wanted] = read_configuration(configuration(plugins=plugins), IN_TREE)

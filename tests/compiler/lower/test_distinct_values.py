@@ -43,7 +43,7 @@ def seen(column: Column, row: int) -> tuple[object, ...]:
     return tuple(array[row].tobytes() for array in arrays if array is not None and array.ndim)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(table=tables())
 def test_a_row_is_stood_for_by_one_that_is_alike(table: tuple[int, Sequence[Column]]) -> None:
     rows, held = table

@@ -144,7 +144,7 @@ def decided(profile: Profile) -> None:
 
 
 @given(let_values(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_let_is_evaluated_at_most_once_for_a_decision(lets: tuple[list[str], int], data: st.DataObject) -> None:
     values, of_pod = lets
     names = [f"a{data.draw(st.integers(0, len(values) - 1))}" for _ in range(3)]

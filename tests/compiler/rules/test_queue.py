@@ -91,7 +91,7 @@ def test_a_key_may_read_when_the_pod_was_queued() -> None:
 ranks = st.one_of(st.none(), st.sampled_from(["-1", "0", "7", "x", ""]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values=st.lists(ranks, min_size=2, max_size=8))
 def test_every_two_keys_can_be_compared(values: list[str | None]) -> None:
     key = key_of('toInt(pod.labels[?"rank"]) desc, pod.labels[?"rank"] desc missing first, pod.qos')

@@ -317,7 +317,7 @@ def exact_score(value: float, counted: list[Fraction], normalize: str) -> Fracti
 @pytest.mark.parametrize(
     "normalize", ["", "normalize max", "normalize max reverse", "normalize minmax", "normalize minmax reverse"]
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(values=st.lists(DOUBLES, min_size=1, max_size=6), weight=st.sampled_from((1, 7, 1_000_000)))
 @example(values=[-1e308, 1e308, 0.0], weight=1)
 @example(values=[5e307, 1e308, np.nan, np.inf], weight=1_000_000)

@@ -175,7 +175,7 @@ def test_the_lease_is_as_kube_scheduler_has_it() -> None:
     assert (lease.lease_duration, lease.renew_deadline, lease.retry_period) == (15.0, 10.0, 2.0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: (
     st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
         ["apiVersion", "kind", "extenders", "log", "leaderElection", "urlPrefix", "leaseDuration", "weight", "address"]

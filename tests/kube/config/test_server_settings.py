@@ -92,7 +92,7 @@ def seen(found: Settings) -> dict[str, object]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(kubeconfigs(), NAMES)
 def test_what_is_written_down_is_read_as_the_package_reads_it(content: dict[str, Any], context: str) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:

@@ -308,7 +308,7 @@ async def test_a_line_and_an_answer_without_end_are_given_up(monkeypatch: pytest
         await response.close()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"\n", b"-"))), st.lists(st.integers(1, 9)))
 def test_lines_are_the_same_however_the_body_is_cut(lines: list[bytes], sizes: list[int]) -> None:
     body = b"\n".join(lines)

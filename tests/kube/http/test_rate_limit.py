@@ -41,7 +41,7 @@ def test_a_quiet_time_fills_the_bucket_and_no_more() -> None:
     assert [round(at, 6) for at, _ in found] == [0, 0, 100, 100, 100.1]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.floats(1, 100),
     st.integers(1, 20),

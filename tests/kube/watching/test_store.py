@@ -24,7 +24,7 @@ from tests.kube.virtual_time import run
 from tests.kube.watching.follower import Follower, follow, watches
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.binary(max_size=60))
 def test_garbage_never_changes_the_store(garbage: bytes) -> None:
     got = follow(listed(5, config_map("a", 3)), watched(garbage), watched(event("ADDED", config_map("b", 6))))
@@ -97,7 +97,7 @@ def test_an_object_that_cannot_be_read_is_reported_and_the_others_go_on() -> Non
     assert len(watches(got)) >= 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_whatever_faults_come_the_store_equals_the_server_once_quiet(data: st.DataObject) -> None:
     """I7: a server with a random history, watches cut and repeated at random, versions forgotten at random."""

@@ -85,7 +85,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(LINES, max_size=8), st.integers(0, 8))
 def test_lines_change_the_same_however_they_arrive(lines: list[Any], cut: int) -> None:
     together, apart = read(*lines), read(*lines, cut=cut)

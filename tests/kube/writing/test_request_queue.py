@@ -210,7 +210,7 @@ def test_retry_after_is_obeyed_by_every_write() -> None:
     assert tried[0] == 0 and all(at >= 60 for at in tried[1:]) and len(tried) == 3
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 2)), max_size=40), st.integers(0, 2**16))
 def test_the_last_write_of_every_key_arrives_whatever_fails_before(steps: list[tuple[int, float]], seed: int) -> None:
     chance = random.Random(seed)

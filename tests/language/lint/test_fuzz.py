@@ -41,20 +41,20 @@ def opinions(text: str) -> list[Diagnostic]:
 
 
 @given(damaged())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_damaged_policy_gives_findings_only(text: str) -> None:
     opinions(text)
 
 
 @given(st.sampled_from(CASES), st.integers(0, 2000), st.integers(0, 30), st.text(max_size=5))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 def test_a_damaged_case_gives_findings_only(text: str, at: int, length: int, new: str) -> None:
     text = text.replace("```policy\n", 'policy "p" {\n').replace("```", "}")
     opinions(text[:at] + new + text[at + length :])
 
 
 @given(sources("bool"), sources("bool"), sources("int"))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 def test_random_conditions_and_scores_give_findings_only(first: str, second: str, score: str) -> None:
     requires = f"require {first} require {second} require !({first}) || {second}"
     opinions(f'policy "p" {{ filter "f" {{ {requires} }} score "s" weight 3 = clamp({score}, 0, 100) }}')

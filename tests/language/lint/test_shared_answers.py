@@ -49,7 +49,7 @@ def all_parts(subject: Subject) -> Iterator[ir.Expr]:
 
 
 @given(subjects())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_parts_of_a_kind_are_all_of_that_kind(subject: Subject) -> None:
     own = [part for place in subject.places for part in walk(place.expr)]
     for kind in {type(part) for part in own}:
@@ -57,7 +57,7 @@ def test_the_parts_of_a_kind_are_all_of_that_kind(subject: Subject) -> None:
 
 
 @given(subjects())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_an_expression_may_fail_where_one_of_its_parts_or_lets_may(subject: Subject) -> None:
     for part in all_parts(subject):
         reached = walk(part, subject.let_value)
@@ -66,7 +66,7 @@ def test_an_expression_may_fail_where_one_of_its_parts_or_lets_may(subject: Subj
 
 
 @given(subjects())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_a_condition_says_by_itself_is_what_it_says_beside_one_that_says_nothing(subject: Subject) -> None:
     nothing = ir.Const(type=subject.policy.filters[0].requires[0].condition.type, span=subject.policy.span, value=True)
     for part in all_parts(subject):

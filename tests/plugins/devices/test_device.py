@@ -1,7 +1,7 @@
 """A selector's answer for a device that shares answers is that of an evaluation for this device alone."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster.device_objects import Device, DeviceAttribute, DeviceCapacity
@@ -36,7 +36,6 @@ def device(attributes: dict[str, DeviceAttribute], memory: str = "2Gi") -> Slice
     return SliceDevice("gpu.example", "pool", made)
 
 
-@settings(deadline=None)
 @given(st.lists(st.builds(device, ATTRIBUTES, st.sampled_from(["1Gi", "2Gi", "much"])), min_size=2, max_size=8))
 def test_shared_answers_are_each_device_s_own(devices: list[SliceDevice]) -> None:
     for selector in SELECTORS:

@@ -174,7 +174,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[NaiveNode], list[list[Json]]]:
     return nodes, claims
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(worlds())
 def test_the_first_allocation_is_the_one_that_trying_everything_finds(
     world_of: tuple[list[NaiveNode], list[list[Json]]],

@@ -50,7 +50,7 @@ def step(world: World, what: str, place: int, amount: int, version: int) -> None
         world.plugin.unreserve(using("shared", name="q").info(), "")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_steps)
 def test_the_incremental_answer_is_the_fresh_one(history: Any) -> None:
     world = World(claim(), claim(name="shared"), resource_slice("g0", "g1", node="n0", name="s0"))

@@ -130,7 +130,7 @@ def _dry_run(view: ClusterView, uid: str, profile: Profile) -> tuple[list[Candid
     return found, chosen, result.status.message
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(cluster, budgets, incoming, nominees, st.sampled_from([default_profile(), SUMS]))
 def test_all_at_once_is_one_by_one(nodes: Any, protected: Any, told: Any, coming: Any, profile: Profile) -> None:
     view = _view(nodes, protected, coming)

@@ -199,7 +199,7 @@ def compare_filter(cluster: Cluster, info: Any, asked: Amounts, nodes: list[tupl
             assert (list(verdicts.refusals[number - 1].reasons) if number else []) == lacking
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_filter_and_scores_are_exact_after_any_history(seed: int) -> None:
     cluster = Cluster(Random(seed))

@@ -15,7 +15,7 @@ SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 35, "score": 3}, {"uti
 RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": SHAPE}}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(1, 2**46)), min_size=1, max_size=20))
 def test_percent_of_columns_is_the_exact_floor(pairs: list[tuple[int, int]]) -> None:
     parts, wholes = [part % (whole + 1) for part, whole in pairs], [whole for _, whole in pairs]

@@ -108,7 +108,7 @@ class Naive:
         return None if found is None else self.pods.pop(found)[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(moves, max_size=60))
 def test_the_same_pod_is_popped_as_if_all_were_sorted_anew(history: list[tuple[Any, ...]]) -> None:
     view = ClusterView()

@@ -231,7 +231,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(verb=st.sampled_from(VERBS), body=json_values)
 async def test_no_json_brings_a_verb_down(verb: str, body: Any) -> None:
     answer = await verbs(Known([node("a")])).answer(verb, json.dumps(body).encode())

@@ -136,7 +136,7 @@ def test_fields_of_a_given_pod_are_offered():
     assert "qos" not in found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_no_place_in_a_text_cut_short_anywhere_raises(data: st.DataObject):
     text = TRAINING.read_text(encoding="utf-8")

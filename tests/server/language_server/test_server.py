@@ -198,7 +198,7 @@ def everything(project: Project, uri: str, offset: int) -> None:
             assert str(refusal)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(EDITS)
 def test_no_sequence_of_edits_keeps_a_question_from_being_answered(edits: list[tuple[float, int, str]]):
     project, text, uri = Project(toolchain()), TEXT, "untitled:a.policy"

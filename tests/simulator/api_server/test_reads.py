@@ -85,7 +85,7 @@ async def test_tables_say_what_kubectl_prints_of_a_kind(path: str) -> None:
 steps = st.lists(st.tuples(st.sampled_from(["create", "label", "delete"]), st.integers(0, 3)), max_size=25)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(steps)
 async def test_a_watch_from_the_start_rebuilds_exactly_what_a_list_shows(plan: list[tuple[str, int]]) -> None:
     bench = Bench()
