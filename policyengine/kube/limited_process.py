@@ -10,6 +10,8 @@ Rules:
 2. The server gets one end of a socket for each request through its own, which is its standard input. When that is
    closed, the server ends, and all its workers with it.
 3. A worker writes a line with its process id, then one with its answer. The supervisor writes the last line.
+4. Python where no memory is left raises MemoryError, or anything else, or crashes. So the supervisor judges by what a
+   worker without an answer had taken.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ Work = Callable[[Any], Any]
 """A request -> its answer; both as JSON has them."""
 MEMORY: Final = 128 << 20
 """Bytes that a worker may take beyond what the server has; the largest policies take about 20 MiB."""
+CRASHES: Final = (0, signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
+"""How a process ends of itself, without an answer."""
 
 
 def main(prepare: str, niceness: str, *arguments: str) -> NoReturn:
@@ -64,7 +68,7 @@ def _alone(task: Callable[..., None], *given: object) -> NoReturn:
 
 
 def _supervise(connection: socket.socket, work: Work, niceness: int) -> None:
-    """Start a worker; say by which signal it ended, if by any, and what CPU time it took."""
+    """Start a worker; say by which signal it ended, if by any, what CPU time it took, and whether it wanted memory."""
     os.close(sys.stdin.fileno())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
@@ -72,7 +76,15 @@ def _supervise(connection: socket.socket, work: Work, niceness: int) -> None:
         _alone(_answer, connection, work, niceness)
     _, status, used = os.wait4(pid, 0)
     ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    connection.sendall(json.dumps([ended, used.ru_utime + used.ru_stime]).encode())
+    is_out_of_memory = bool(status) and ended in CRASHES and _taken(used) > MEMORY / 2
+    connection.sendall(json.dumps([ended, used.ru_utime + used.ru_stime, is_out_of_memory]).encode())
+
+
+def _taken(used: resource.struct_rusage) -> int:
+    """Bytes that a worker took at its most beyond what it was forked with; 0 where the system has no limit of them."""
+    if sys.platform != "linux":
+        return 0
+    return 1024 * (used.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _answer(connection: socket.socket, work: Work, niceness: int) -> None:

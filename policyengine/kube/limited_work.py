@@ -41,6 +41,8 @@ class Ended(NamedTuple):
     """The signal that ended it; 0 where it came to its end."""
     cost: float
     """Seconds of CPU time."""
+    is_out_of_memory: bool = False
+    """Whether there was no more memory for it; it has no answer then."""
 
 
 class NoProcess(Exception):
@@ -91,8 +93,8 @@ class LimitedWork:
             writer.write_eof()
             *found, end = (await reader.read()).splitlines()
             pid = 0
-            by, cost = json.loads(end)
-            return Ended(None if by else json.loads(found[0]), by, cost)
+            by, cost, is_out_of_memory = json.loads(end)
+            return Ended(None if by or is_out_of_memory else json.loads(found[0]), by, cost, is_out_of_memory)
         except (OSError, ValueError, IndexError):
             raise NoAnswer from None
         finally:

@@ -45,6 +45,7 @@ MOST_FINDINGS: Final = 20
 """Findings that a problem names."""
 LONGEST: Final = 1024
 """Characters of a finding's message."""
+TOO_LARGE: Final = Problem("compiling and testing it takes more memory than there is for it; split it")
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
@@ -69,7 +70,7 @@ def compiled(
     try:
         return _compiled(data, registry, fail_level, is_tested, may)
     except MemoryError:
-        return Compiled(problem=Problem("compiling and testing it takes more memory than there is for it; split it"))
+        return Compiled(problem=TOO_LARGE)
     except Exception as bug:
         logger.exception("the policies of an object could not be compiled")
         kind = type(bug).__name__

@@ -26,7 +26,7 @@ from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.config import process
 from policyengine.kube.limited_work import Ended, LimitedWork, NoAnswer, NoProcess
 from policyengine.kube.policies.allow_list import Allowed, allowed
-from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.compiling import TOO_LARGE, compiled
 from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem, SourceKey
 from policyengine.language.diagnostics import Severity
 
@@ -144,6 +144,8 @@ class Prover:
 
 def _problem(ended: Ended, what: str, seconds: float) -> Problem | None:
     """What a proof says of the text. Raises `Unproved`."""
+    if ended.is_out_of_memory:
+        return TOO_LARGE
     if not ended.by:
         return ended.answer and Problem.of_json(ended.answer)
     if ended.by == signal.SIGPROF:

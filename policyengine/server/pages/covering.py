@@ -59,7 +59,7 @@ class Covering:
             return Covered(problem=f"its tests could not be run: {error or 'no end in time'}")
         finally:
             self.close()
-        if ended.by:
+        if ended.by or ended.is_out_of_memory:
             return Covered(problem=f"its tests take more than {SECONDS:g} s, or too much memory")
         seen, outcomes, tests, missing, problem = ended.answer
         return Covered(seen, outcomes, tests, {(file, line): said for file, line, said in missing}, problem)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.kube.policies import proving
+from policyengine.kube.policies.compiling import TOO_LARGE
 from policyengine.kube.policies.precedence import UNPROVED, Compiled, Problem, SourceKey
 from policyengine.kube.policies.proving import Lane, Prover, Unproved, compiled_beside
 from policyengine.plugins.registry import IN_TREE
@@ -42,7 +43,10 @@ async def said(prover: Prover, text: str, author: str = "jane") -> str:
 TOO_LONG = f"compiling and testing it takes more than {LIMIT} s of CPU time; shorten it or its tests, or split it"
 ENDS = {
     "burns": TOO_LONG,
-    "hoards": "compiling and testing it takes more memory than there is for it; split it",
+    "hoards": TOO_LARGE.message,
+    "hoards bit by bit": TOO_LARGE.message,
+    "hoards and crashes": TOO_LARGE.message,
+    "hoards and exits": TOO_LARGE.message,
     "crashes": "compiling and testing it ended in SIGSEGV, a bug",
     "exits": "unproved: its proof ended without an answer",
     "is killed": "unproved: its proof was ended by SIGKILL",

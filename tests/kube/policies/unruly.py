@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -35,6 +36,11 @@ def _unruly(data: Mapping[str, str], *more: Any) -> Compiled:
             compiling.compile_files = lambda *_: bytearray(1 << 30)  # type: ignore[assignment,return-value]  # there too
         case ["is", "killed"]:
             os.kill(os.getpid(), signal.SIGKILL)
+        case ["hoards", "bit", "by", "bit"]:
+            compiling.compile_files = lambda *_: [bytes(400) for _ in itertools.count()]  # type: ignore
+        case ["hoards", "and", end]:
+            hoard = b"1" * (120 << 20)  # noqa: F841  # held until the end
+            _unruly({"": end})
         case ["crashes"]:
             os.kill(os.getpid(), signal.SIGSEGV)
         case ["exits"]:

@@ -115,7 +115,7 @@ class Playground:
             return {"unusable": "there was no answer: the process that tried it was ended"}
         except TimeoutError:
             return {"unusable": f"there was no answer within {PATIENCE:g} s: the machine has too much to do"}
-        if ended.by:
+        if ended.by or ended.is_out_of_memory:
             return {"unusable": _unfinished(ended)}
         found: dict[str, Any] = ended.answer
         if question.ask == "evaluate" and "answer" in found:
@@ -140,6 +140,8 @@ def _foreign(request: web.Request) -> str:
 
 
 def _unfinished(ended: Ended) -> str:
+    if ended.is_out_of_memory:
+        return work.TOO_LARGE
     if ended.by == signal.SIGPROF:
         return f"this takes more than {SECONDS:g} s of CPU time: shorten the policy, or take a smaller cluster"
     return f"this was ended by {signal.Signals(ended.by).name}; ask again"
