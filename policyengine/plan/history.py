@@ -8,9 +8,11 @@ Rules:
    does not watch finished pods: one that went from its node and was never being deleted has finished.
 2. A pod that had to go (it has the condition DisruptionTarget, or its node went) and the next one that its controller
    made within `SUCCESSION` seconds are one pod: who has to go follows from the policy.
-3. What only the run changed is no change: the node, what was written with the binding, the phase, conditions, the
+3. Who was evicted from a node that was cordoned, or that it did not tolerate (by kubectl drain, or by Kubernetes' taint
+   eviction), tells when the node was emptied: whoever stands there then has to go.
+4. What only the run changed is no change: the node, what was written with the binding, the phase, conditions, the
    nominated node.
-4. Where a recording has several runs, what the lists of a later one do not show any more went before them.
+5. Where a recording has several runs, what the lists of a later one do not show any more went before them.
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectMeta
-from policyengine.cluster.pod_objects import Pod, PodSpec, PodStatus
+from policyengine.cluster.pod_objects import Pod, PodCondition, PodSpec, PodStatus
 from policyengine.cluster.pod_shape import interned_map
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
+from policyengine.plugins.selectors.tolerations import NO_EXECUTE, untolerated
 from policyengine.recording.replay import Replay, Step
 from policyengine.scheduler.messages import (
     CacheSynced,
@@ -51,6 +54,10 @@ _Key = tuple[str, str]
 """A pod's namespace and name."""
 SUCCESSION: Final = 300.0
 _ENDED: Final = ("Succeeded", "Failed")
+_EMPTYING: Final = ("EvictionByEvictionAPI", "DeletionByTaintManager")
+"""Reasons of DisruptionTarget that whoever empties a node gives."""
+_OF_NODES: Final = ("DaemonSet", "Node")
+"""Controllers whose pods belong to their nodes."""
 _NO_STATUS: Final = PodStatus()
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -94,6 +101,8 @@ class History:
     """By scheduler name: those that served last."""
     notes: list[str]
     """What of the recording could not be used."""
+    emptied: Sequence[tuple[float, str]] = ()
+    """When a node was emptied, and which, in order."""
     is_damaged: bool = False
     """Whether it lacks more than what a process that was killed had not written."""
 
@@ -110,7 +119,8 @@ def read(path: Path, registry: PluginRegistry = IN_TREE) -> History:
     if reader.start is None:
         notes.append("the recording ends before all that was there was listed: nothing tells when anything came")
     is_damaged = reader.start is None or (bool(replay.notes) and not replay.cut_only)
-    return History(start, end, reader.changes, _joined(reader), reader.profiles, notes, is_damaged)
+    pods, emptied = _joined(reader), list(reader.emptied)
+    return History(start, end, reader.changes, pods, reader.profiles, notes, emptied, is_damaged)
 
 
 def without_pods(history: History, profiles: Sequence[Profile]) -> str:
@@ -153,6 +163,8 @@ class _Reader:
         self.pods: list[PastPod] = []
         self.profiles: dict[str, Profile] = {}
         self.gone_nodes: set[str] = set()
+        self.emptied: dict[tuple[float, str], None] = {}
+        """As in `History`: in order, and each once."""
         self._run = 0
         self._lists = True
         """Whether what is told is what was there before: the lists of a run are not in yet."""
@@ -251,9 +263,11 @@ class _Reader:
             past.bound, past.node = now, pod.spec.node_name
         if pod.status.phase in _ENDED and past.finished is None:
             past.finished = now
-        past.had_to_go = past.had_to_go or any(
-            one.type == "DisruptionTarget" and one.status == "True" for one in pod.status.conditions
-        )
+        if why := next((one for one in pod.status.conditions if _makes_go(one)), None):
+            past.had_to_go = True
+            node = self._nodes.get(pod.spec.node_name)
+            if why.reason in _EMPTYING and node is not None and is_emptied(pod, node):
+                self.emptied[now, node.metadata.name] = None
         self._latest[key] = pod
 
     def _shared(self, pod: Pod) -> Pod:
@@ -276,6 +290,23 @@ class _Reader:
         is_deleted = past.had_to_go or self._lists or latest.metadata.deletion_timestamp is not None
         if past.bound is not None and past.finished is None and not is_deleted:
             past.finished = now
+
+
+def _makes_go(condition: PodCondition) -> bool:
+    return condition.type == "DisruptionTarget" and condition.status == "True"
+
+
+def belongs_to_node(pod: Pod) -> bool:
+    """Whether a DaemonSet or a kubelet made it for its node: it stays there."""
+    controller = pod.metadata.controller
+    return bool(pod.spec.node_name) and controller is not None and controller.kind in _OF_NODES
+
+
+def is_emptied(pod: Pod, node: Node) -> bool:
+    """Whether the node is kept free of a pod that stands there."""
+    lasting = [one for one in pod.spec.tolerations if one.toleration_seconds is None]
+    taints = untolerated(lasting, node.spec.taints, frozenset({NO_EXECUTE}))
+    return not belongs_to_node(pod) and (node.spec.unschedulable or bool(taints))
 
 
 def bare(pod: Pod, keeps_node: bool = False) -> Pod:

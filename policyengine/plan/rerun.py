@@ -13,8 +13,9 @@ import msgspec
 
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
-from policyengine.plan.history import History, PastPod
+from policyengine.plan.history import History, PastPod, is_emptied
 from policyengine.plan.membership import NOBODY, Member, Memberships, Watching
+from policyengine.plugins.selectors.tolerations import NO_EXECUTE
 from policyengine.plugins.topology.spread_constraint import ZONE
 from policyengine.scheduler.messages import Message, NodeDeleted, NodeObserved
 from policyengine.trials.ledger import Ledger, mean_room
@@ -122,6 +123,8 @@ class PastPlay(Play):
         self._uids = (number for number in count(1) if uid(number) not in known)
         for at, message in history.changes:
             self._at(at, partial(self._change, message))
+        for at, node in history.emptied:
+            self._at(at, partial(self._empty, node))
         for past in history.pods:
             self._plan_pod(past)
         super()._prepare(scheduler_name, seed)
@@ -151,6 +154,16 @@ class PastPlay(Play):
             self.remove_node(message.name)
         else:
             self.trial.see(message)
+
+    def _empty(self, name: str) -> None:
+        """The node is emptied; nothing where that is over by now."""
+        node = self.trial.cluster.nodes.get(name)
+        if node is None:
+            return
+        how = "lost" if any(taint.effect == NO_EXECUTE for taint in node.spec.taints) else "drained"
+        for uid_ in [uid_ for uid_ in self.pods if self.ledger.pods[uid_].node == name]:
+            if is_emptied(self.trial.cluster.pods[uid_], node):
+                self.end_pod(uid_, how)
 
     def _past_pod(self, past: PastPod, pod: Pod) -> None:
         if pod.spec.node_name and pod.spec.node_name not in self.node_items:

@@ -11,13 +11,11 @@ from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.dump import DumpedObject
 from policyengine.diagnosis.forecast import Fate, Forecast, PodForecast
-from policyengine.plan.history import History, PastPod, bare, with_uid
+from policyengine.plan.history import History, PastPod, bare, belongs_to_node, with_uid
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved
 
 SETTLES: Final = 600.0
 """Seconds that the cluster is given once the last pod has come anew."""
-_STAY: Final = ("DaemonSet", "Node")
-"""Pods of these controllers belong to their nodes: they stay where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +97,10 @@ def history_of(objects: Sequence[DumpedObject], now: float, anew: bool = True) -
         else:
             seen = NodeObserved(one.object) if one.kind == "Node" else ObjectObserved(one.kind, one.object)
             changes.append((now, seen))
-    pods.sort(key=lambda pod: (not _stays(pod), seconds_or_none(pod.metadata.creation_timestamp) or 0.0))
+    pods.sort(key=lambda pod: (not belongs_to_node(pod), seconds_or_none(pod.metadata.creation_timestamp) or 0.0))
     past, at = [], now
     for pod in pods:
-        stays = not anew or _stays(pod)
+        stays = not anew or belongs_to_node(pod)
         at += 0.0 if stays else 1.0
         past.append(PastPod(with_uid(bare(pod, keeps_node=stays)), at))
     return History(now, at + SETTLES, changes, past, {}, [])
-
-
-def _stays(pod: Pod) -> bool:
-    controller = pod.metadata.controller
-    return bool(pod.spec.node_name) and controller is not None and controller.kind in _STAY

@@ -15,13 +15,13 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import format_time
-from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.pod_objects import Pod, PodCondition
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
@@ -38,6 +38,8 @@ QUIET = 600.0
 MOST_PODS = 1_000_000
 MOST_MESSAGES = 20_000_000
 """Bounds of the work."""
+DISRUPTED: Final = {"drained": "EvictionByEvictionAPI", "lost": "DeletionByTaintManager"}
+"""How a pod ends that others make go -> the reason of its condition DisruptionTarget."""
 
 Watch = Callable[[float, str, Mapping[str, Any]], None]
 """Told (seconds from the start, what, details) of all that happens, in order; `what` is `node`, `node gone`, `pod`,
@@ -229,8 +231,11 @@ class Play:
         if how == "finished":
             self.trial.see(PodObserved(replace(pod, status=replace(pod.status, phase="Succeeded"))))
         elif pod.spec.node_name:
-            metadata = replace(pod.metadata, deletion_timestamp=format_time(self.trial.now))
-            self.trial.see(PodObserved(replace(pod, metadata=metadata)))
+            metadata, status = replace(pod.metadata, deletion_timestamp=format_time(self.trial.now)), pod.status
+            if how in DISRUPTED:
+                why = PodCondition("DisruptionTarget", "True", DISRUPTED[how])
+                status = replace(status, conditions=(*status.conditions, why))
+            self.trial.see(PodObserved(replace(pod, metadata=metadata, status=status)))
         self._ended(uid_, how)
         self.trial.see(PodDeleted(pod.metadata.namespace, pod.metadata.name, uid_))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import Namespace
@@ -62,16 +63,21 @@ def world(random: Random) -> dict[str, Any]:
         }
         if random.random() < 0.7:
             template["runs"] = f"{random.choice((40, 300))}s"
+        if random.random() < 0.6:  # all are there before the first is made again: nobody could tell them apart
+            template |= {"recreate": True, "at": f"{random.randrange(40)}s", "every": "1s"}
         pods.append(template)
     changes: list[dict[str, Any]] = [{"at": "2min", "cordon": "n-0"}, {"at": "4min", "uncordon": "n-0"}]
-    changes += [{"at": "5min", "delete": "t0-1"}] * (random.random() < 0.5)
+    changes += [{"at": "5min", "delete": "t0-1"}] * (random.random() < 0.5 and "recreate" not in pods[0])
+    trouble: list[dict[str, Any]] = [{"drain": "n-1"}, {"fail": "n-0", "for": "400s"}, {"remove": "n-1"}]
+    lost = random.sample(trouble, random.randint(0, 2))
     return {
         "start": "2026-01-05T00:00:00Z",
         "duration": "20min",
         "policies": [{"text": SPREAD}],
         "nodes": [{"name": "n", "count": random.randint(2, 4), "allocatable": {"cpu": 4, "memory": "8Gi"}}],
         "pods": pods,
-        "changes": changes[: random.randint(0, 3)],
+        "changes": changes[: random.randint(0, 3)]
+        + [{"at": f"{70 * number + 240}s", **change} for number, change in enumerate(lost)],
     }
 
 
@@ -82,8 +88,14 @@ def recorded(scenario: dict[str, Any], path: Path) -> History:
     return read(path)
 
 
+def empties(scenario: dict[str, Any]) -> list[tuple[float, str]]:
+    """When nodes are drained or given up."""
+    at = [(float(one["at"][:-1]), one) for one in scenario["changes"] if "drain" in one or "fail" in one]
+    return [(now + 300.0, one["fail"]) if "fail" in one else (now, one["drain"]) for now, one in at]
+
+
 def fates(ledger: Any) -> dict[str, tuple[str, float | None, str, float | None]]:
-    return {pod.uid: (pod.node, pod.bound, pod.how, pod.ended) for pod in ledger.pods.values()}
+    return {pod.name: (pod.node, pod.bound, pod.how, pod.ended) for pod in ledger.pods.values()}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -101,17 +113,19 @@ def test_the_plan_of_a_recording_is_what_the_policy_then_does(seed: int, tmp_pat
     found = fates(planned.ledger)
     # How long a pod runs is not known of one that still ran, or waited, when the recording ended: then what comes after
     # the moment at which it would have ended may differ.
-    unknown = [uid for uid in wanted if wanted[uid][2] == "finished" and found[uid][2] != "finished"]
-    until = min((wanted[uid][3] or 0.0 for uid in unknown), default=float("inf"))
+    unknown = [name for name in wanted if wanted[name][2] == "finished" and found.get(name, ("",) * 3)[2] != "finished"]
+    # Nor does a recording tell when a node was emptied on which nobody stood.
+    emptied = {(at - history.start, node) for at, node in history.emptied}
+    silent = [at for at, node in empties(scenario) if (at, node) not in emptied]
+    until = min([wanted[uid][3] or 0.0 for uid in unknown] + silent, default=inf)
 
     def before(fates: dict[str, Any]) -> dict[str, Any]:
         return {
-            uid: (node, at, how if end is not None and end < until else "")
-            for uid, (node, at, how, end) in fates.items()
+            name: (node, at, how if end is not None and end < until else "")
+            for name, (node, at, how, end) in fates.items()
             if at is not None and at < until
         }
 
-    assert found.keys() == wanted.keys()
     assert before(found) == before(wanted)
     assert before(found)
 
@@ -228,18 +242,63 @@ def test_the_figures_tell_who_waits_and_who_is_refused_by_whom(tmp_path: Path) -
     assert found.new["utilisation"]["cpu"] == 0.5
 
 
-def lived(*pods: tuple[float, Pod | PodDeleted]) -> History:
+def lived(*told: tuple[float, Pod | Node | PodDeleted]) -> History:
     """The history of what a scheduler is told, at these seconds."""
     with TemporaryDirectory() as folder:
         directory = RecordingDirectory(Path(folder) / "day", Limits(file_age=inf))
         recorder = Recorder(Began("0", "run", watched_only=True))
         recorder.told(0.0, CacheSynced())
-        for now, one in pods:
-            recorder.told(now, one if isinstance(one, PodDeleted) else PodObserved(one))
+        for now, one in told:
+            seen = PodObserved(one) if isinstance(one, Pod) else NodeObserved(one) if isinstance(one, Node) else one
+            recorder.told(now, seen)
         while entries := recorder.take():
             directory.write(entries, 0.0)
         directory.close()
         return read(Path(folder) / "day")
+
+
+WISHES = """policy "wishes" { scheduler "default-scheduler" base filters
+  score "wish" weight 9 = node.labels[?"wants"].orValue("") == pod.labels[?"app"].orValue("-") ? 100.0 : 0.0
+}"""
+
+
+@pytest.mark.parametrize("reason", ["EvictionByEvictionAPI", "DeletionByTaintManager", "PreemptionByScheduler"])
+def test_who_stands_on_a_node_when_it_is_emptied_has_to_go(reason: str) -> None:
+    """`web` stood on a, which was emptied; under the new policy `db` does, and a pod that tolerates the taint."""
+    nodes = {
+        name: make_node(name).allocatable(cpu="4", pods="9").label("wants", app)
+        for name, app in (("a", "db"), ("b", "web"))
+    }
+    pods = {app: make_pod(app).label("app", app).owner("ReplicaSet", app) for app in ("web", "db", "calm")}
+    pods["calm"].toleration("broken", operator="Exists").label("app", "db")
+    agent = make_pod("agent").owner("DaemonSet", "agent")
+    agent.node_affinity(("metadata.name", "In", ["a"]), fields=True)
+    came = [(10.0, nodes[name].build()) for name in "ab"] + [(20.0, pod.build()) for pod in (*pods.values(), agent)]
+    bound = [(20.0, pods["web"].node("a").build())] + [(20.0, pods[app].node("b").build()) for app in ("db", "calm")]
+    if reason == "DeletionByTaintManager":
+        nodes["a"].taint("broken", effect="NoExecute")
+    else:
+        nodes["a"].unschedulable()
+    going = pods["web"].condition("DisruptionTarget", "True", reason)
+    emptied = [(100.0, nodes["a"].build()), (100.0, going.build()), (130.0, going.deleting().build())]
+    again = [
+        (130.0, PodDeleted("default", "web", "web")),
+        (131.0, make_pod("web-2").owner("ReplicaSet", "web").build()),
+    ]
+    history = lived(*came, *bound, *emptied, *again, (900.0, nodes["b"].label("day", "over").build()))
+    planned = rerun(history, [compile_policy(WISHES)])
+    found = {pod.name.removeprefix("default/"): (pod.node, pod.how) for pod in planned.ledger.pods.values()}
+    left = {"web": ("b", ""), "agent": ("a", "")}
+    gone = {app: {app: ("a", "drained"), f"{app}-r1": ("b", "")} for app in ("db", "calm")}
+    assert (
+        found
+        == left
+        | {
+            "EvictionByEvictionAPI": gone["db"] | gone["calm"],
+            "DeletionByTaintManager": {"calm": ("a", ""), "db": ("a", "lost"), "db-r1": ("b", "")},
+            "PreemptionByScheduler": {"db": ("a", ""), "calm": ("a", "")},
+        }[reason]
+    )
 
 
 def test_a_pod_that_leaves_its_node_and_was_never_being_deleted_has_finished() -> None:
