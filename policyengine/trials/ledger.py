@@ -208,7 +208,8 @@ class Ledger:
             return
         if last is not None and last.at == at:
             self.samples.pop()
-        self.samples.append(Sample(at, self.pending, self.running, dict(self._used), dict(self._room)))
+        room = dict(self._room) if last is None or last.room != self._room else last.room
+        self.samples.append(Sample(at, self.pending, self.running, dict(self._used), room))
 
 
 def _room(node: Node) -> Amounts:
