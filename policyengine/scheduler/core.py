@@ -179,11 +179,15 @@ class Core:
             if rule.point == point and (line := rule.line(pod, node, self.view.snapshot())) is not None:
                 self.actions.append(Log(pod.uid, pod.namespace, pod.name, point, node, line, runtime.policy_hash))
 
-    def took(self, held: Reservation) -> None:
-        """A pod was placed: what was noted while it waited is obsolete."""
-        pod = held.queued.pod
+    def number(self, held: Reservation) -> None:
+        """Number a reservation. Of several that are made together all get theirs before anybody who waits is looked at:
+        who finds the room taken is told when it is given back."""
         self.last_number += 1
         held.number = self.profiles.last_reservation = self.last_number
+
+    def took(self, held: Reservation) -> None:
+        """A pod was placed, and has its number: what was noted while it waited is obsolete."""
+        pod = held.queued.pod
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
         held.served.queue.pass_on(held.queued)

@@ -88,6 +88,7 @@ def place(core: Core, served: ServedProfile, queued: QueuedPod, choice: Choice) 
     """Reserve the node for the pod, and bind it there if nothing is to be waited for."""
     held = Reservation(queued, served, choice, served.runtime, core.now)
     core.view.assume(queued.uid, held.node)
+    core.number(held)
     core.took(held)
     status = reserve(core, held)
     if status.is_success:

@@ -148,6 +148,8 @@ def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped:
     node_choice.placed(core, gang)
     placed = {held.queued.uid for held in draft.held}
     for held in draft.held:
+        core.number(held)
+    for held in draft.held:
         _begin(core, served, held.queued)
         core.took(held)
     for one in draft.refused.values():

@@ -129,6 +129,29 @@ def test_a_members_gang_is_woken_by_whatever_goes():
     assert woken(driver, "p", "q") == ["p", "q"]
 
 
+def test_who_is_looked_at_while_a_gang_is_placed_is_woken_when_a_member_gives_its_room_back():
+    driver = full(replace(default_profile(), gangs=(Label(),)))
+    p, q, r = (
+        pod(name, cpu).node_affinity(("metadata.name", "In", [on]), fields=True)
+        for name, cpu, on in (("p", "3", "a"), ("q", "3", "b"), ("r", "2", "b"))
+    )
+    p, q = (one.label("gang", "g").label("min", "2").priority(1, "Never") for one in (p, q))
+    waiting(driver, p, q, r)
+    gone(driver, "b1")
+    gone(driver, "b2")
+    assert binds(driver.cycle(1)) == {}
+    driver.see(p.nominated("b"))
+    assert binds(driver.cycle(1)) == {}
+    driver.wait(30.0)
+    gone(driver, "a1")
+    gone(driver, "a2")
+    assert woken(driver, "p", "r") == ["p"]  # b is kept for p
+    assert binds(driver.cycle()) == {"p": "a", "q": "b"}
+    assert woken(driver, "r") == []  # b is taken by q
+    driver.send(BindFailed("q", BindFailure.REFUSED, "no"))
+    assert woken(driver, "r") == ["r"]
+
+
 def test_a_filter_that_fails_when_it_is_asked_again_wakes_the_pod():
     answers = {"fails": False}
 
