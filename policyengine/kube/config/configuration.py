@@ -7,7 +7,6 @@ line, its path and what is wanted. Flags of the command line are laid over the f
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +20,7 @@ from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError, pa
 from policyengine.control_characters import escaped
 from policyengine.kube.leader import LeaseSettings
 from policyengine.language.values import parse_duration
+from policyengine.plugins.selectors.label_selector import parse_requirements
 
 API_VERSION = "policyengine.io/v1"
 KIND = "SchedulerConfiguration"
@@ -37,12 +37,6 @@ _FORMS = {
     "urlPrefix": "URL such as `http://127.0.0.1:8888/scheduler`",
 }
 """What a field wants, where a pattern says it."""
-_NAME = r"[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?"
-_KEY = rf"(?:[a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}"
-_VALUES = rf"\(\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*\)"
-_REQUIREMENT = rf"(?:!\s*{_KEY}|{_KEY}(?:\s*(?:==?|!=)\s*(?:{_NAME})?|\s+(?:not)?in\s*{_VALUES})?)"
-_SELECTOR = re.compile(rf"\s*{_REQUIREMENT}(?:\s*,\s*{_REQUIREMENT})*\s*", re.ASCII)
-"""A label selector (apimachinery, pkg/labels/selector.go), without the comparisons that no label of ours has."""
 
 Place = tuple[str | int, ...]
 """The way from the root of the document to a value."""
@@ -154,7 +148,7 @@ def _wanted(error: Any) -> str:
 def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """What no form can say: fields that are wrong together, and values that cannot be worked with."""
     yield from _of_client(data["clientConnection"])
-    if not _SELECTOR.fullmatch(data["policies"]["selector"]):
+    if isinstance(parse_requirements(data["policies"]["selector"]), str):
         told = f"`policies.selector`: `{data['policies']['selector']}` is no label selector such as `a=b,!c`"
         yield ("policies", "selector"), told
     if not seconds_of(data["policies"]["cpuLimit"]):

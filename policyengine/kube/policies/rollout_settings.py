@@ -20,7 +20,7 @@ from typing import Any
 from policyengine.cluster.objects import LabelSelector
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plain_yaml import PlainYamlError, documents
-from policyengine.plugins.selectors.label_selector import Requirement, compile_pod_selector
+from policyengine.plugins.selectors.label_selector import Requirement, compile_pod_selector, parse_requirements
 from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings
 from policyengine.suggestion import closest
 
@@ -28,11 +28,6 @@ MODE, SAMPLE, NAMESPACES, PERCENT, BUDGET = "mode", "sample", "namespaces", "per
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_TERM = re.compile(
-    rf"\s*(?P<not>!\s*)?(?P<key>(?:{_NAME}/)?{_NAME})\s*"
-    rf"(?:(?P<eq>==?|!=)\s*(?P<value>(?:{_NAME})?)|(?<=\s)(?P<in>in|notin)\s*\((?P<values>[^()]*)\))?\s*(?:,|$)"
-)
 
 
 class BadSetting(ValueError):
@@ -91,26 +86,13 @@ def namespaces(name: str, given: object) -> tuple[Requirement, ...]:
             raise BadSetting(f"{name}: {selector}")
         return selector.requirements
     text = str(given)
-    terms: list[Requirement] = []
-    at = 0
-    while at < len(text.rstrip()):
-        match = _TERM.match(text, at)
-        if match is None or (match["not"] and (match["eq"] or match["in"])):
-            rest = text[at : at + 40].strip()
-            raise BadSetting(f"{name}: `{rest}` is no part of a label selector such as `stage in (test), !critical`")
-        operator, values = "DoesNotExist" if match["not"] else "Exists", frozenset[str]()
-        if match["in"]:
-            operator, values = (
-                "In" if match["in"] == "in" else "NotIn",
-                frozenset(one.strip() for one in match["values"].split(",")),
-            )
-        elif match["eq"]:
-            operator, values = "NotIn" if match["eq"] == "!=" else "In", frozenset({match["value"]})
-        terms.append(Requirement(match["key"], operator, values))
-        at = match.end()
-    if not terms:
+    if not text.strip():
         raise BadSetting(f"{name} is empty; `kubernetes.io/metadata.name` selects every namespace")
-    return tuple(terms)
+    found = parse_requirements(text)
+    if isinstance(found, str):
+        part = found[:40].strip()
+        raise BadSetting(f"{name}: `{part}` is no part of a label selector such as `stage in (test), !critical`")
+    return found
 
 
 def budget(name: str, given: object) -> Budget:

@@ -71,6 +71,39 @@ def requirement(source: SelectorRequirement, comparing: bool) -> Requirement | s
     return Requirement(source.key, source.operator, frozenset(source.values), bound or 0)
 
 
+_TERM: Final = re.compile(
+    r"\s*(?:!\s*(?P<absent>[^\s=!<>(),]+)|(?P<key>[^\s=!<>(),]+)"
+    r"(?:\s*(?P<equals>==?|!=)\s*(?P<value>[^\s=!<>(),]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)"
+    r"\s*(?P<end>,|$)"
+)
+
+
+def parse_requirements(text: str) -> tuple[Requirement, ...] | str:
+    """The requirements of a selector as `kubectl -l` takes it (apimachinery's labels.Parse, without its comparisons),
+    such as `stage in (test), !critical, tier!=web`; or the part of it that is none."""
+    found: list[Requirement] = []
+    at, goes_on = 0, True
+    while goes_on:
+        match = _TERM.match(text, at)
+        made = "" if match is None else requirement(_written(match), comparing=False)
+        if match is None or isinstance(made, str):
+            return text[at:].strip() or text.strip()
+        found.append(made)
+        at, goes_on = match.end(), match["end"] == ","
+    return tuple(found)
+
+
+def _written(match: re.Match[str]) -> SelectorRequirement:
+    if match["absent"]:
+        return SelectorRequirement(match["absent"], "DoesNotExist")
+    if match["equals"]:
+        return SelectorRequirement(match["key"], "NotIn" if match["equals"] == "!=" else "In", (match["value"],))
+    if match["set"]:
+        values = tuple([value.strip() for value in match["values"].split(",")])
+        return SelectorRequirement(match["key"], "In" if match["set"] == "in" else "NotIn", values)
+    return SelectorRequirement(match["key"], "Exists")
+
+
 def _problem(key: str, operator: str, values: Sequence[str], comparing: bool) -> str | None:
     if not _is_qualified_name(key):
         return f"`{key}` is not a label key"

@@ -1,9 +1,19 @@
 """Which requirements over labels are valid, and what they match."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from policyengine.cluster.objects import LabelSelector, SelectorRequirement
-from policyengine.plugins.selectors.label_selector import EVERYTHING, NOTHING, compile_pod_selector, requirement
+from policyengine.plugins.selectors.label_selector import (
+    EVERYTHING,
+    NOTHING,
+    compile_pod_selector,
+    parse_requirements,
+    requirement,
+)
+from policyengine.simulator.api_server.reading.selectors import parse_labels
+from policyengine.simulator.api_server.statuses import ApiError
 
 VALUES = [None, "", "a", "b", "7", "-8", "9223372036854775808"]
 
@@ -45,3 +55,39 @@ def test_pods_are_not_compared_by_size_and_no_selector_selects_nothing():
     greater = LabelSelector(match_expressions=(SelectorRequirement("k", "Gt", ("1",)),))
     assert compile_pod_selector(greater) == "`k`: `Gt` is not an operator"
     assert (compile_pod_selector(None), compile_pod_selector(LabelSelector())) == (NOTHING, EVERYTHING)
+
+
+PARTS = [
+    "a",
+    "x.io/b",
+    "in",
+    "notin",
+    "!",
+    "=",
+    "==",
+    "!=",
+    "(",
+    ")",
+    ",",
+    ", ",
+    " ",
+    "c-",
+    "a/b/c",
+    "B/a",
+    "é",
+    "7" * 64,
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=9).map("".join))
+@example("a in (b, c), !x.io/b")
+@example("a,")
+@example("!a=a")
+def test_a_selector_is_read_as_the_api_server_reads_it(text: str) -> None:
+    """The embedded one, whose parser follows labels.Parse token by token."""
+    try:
+        known = parse_labels(text).requirements
+    except ApiError:
+        known = None
+    found = parse_requirements(text)
+    assert (None if isinstance(found, str) else found) == (known or None)

@@ -94,7 +94,7 @@ def _requirement(tokens: _Tokens) -> Requirement:
     faults = qualified_name(key)
     if faults:
         raise SelectorError(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(faults)}")
-    if tokens.first in ("", ","):
+    if denied or tokens.first in ("", ","):
         return Requirement(key, "DoesNotExist" if denied else "Exists", frozenset())
     operator = tokens.take()
     if operator not in _OPERATORS:
