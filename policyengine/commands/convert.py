@@ -3,13 +3,22 @@ SchedulingPolicy."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
-from policyengine.commands.options import UnusableInput, cannot_read, output_option, param_option, policy_option
+from policyengine.commands.options import (
+    UnusableInput,
+    cannot_read,
+    is_coloured,
+    output_option,
+    param_option,
+    policy_option,
+)
+from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
     from policyengine.compiler.conversion.input_documents import Document
@@ -29,8 +38,10 @@ _LARGEST = 1024 * 1024
     "kube-scheduler: policies; scheduling-policy: policies, or a manifest of ConfigMaps.",
 )
 @param_option
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="Where kube-scheduler reaches the extender.")
-def convert(files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, params: dict[str, str], url: str) -> None:
+@click.option("--url", help=f"Where kube-scheduler reaches the extender.  [default: {DEFAULT_URL}]")
+def convert(
+    files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, params: dict[str, str], url: str | None
+) -> None:
     """Write the policy that means what a kube-scheduler configuration means, with a note for what has no equivalent.
 
     With -o run: its extenders, as a configuration file of `policyengine run`. With -o kube-scheduler: the
@@ -40,6 +51,8 @@ def convert(files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, pa
     given = [*files, *paths]
     if not given:
         raise click.UsageError("name at least one FILE")
+    if output != "kube-scheduler" and (params or url is not None):
+        raise click.UsageError("--param and --url go with -o kube-scheduler; an object has its params in `spec.params`")
     if output == "policy":
         click.echo(_policies(given), nl=False)
     elif output == "run":
@@ -49,7 +62,7 @@ def convert(files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, pa
 
         click.echo("---\n".join(scheduling_policies(path) for path in given), nl=False)
     else:
-        click.echo(_configuration(given, params, url), nl=False)
+        click.echo(_configuration(given, params, url or DEFAULT_URL), nl=False)
 
 
 def _policies(paths: Sequence[Path]) -> str:
@@ -60,9 +73,24 @@ def _policies(paths: Sequence[Path]) -> str:
 
     found = _documents(paths)
     try:
-        return "\n".join(policy_text(wanted, IN_TREE) for wanted in wanted_profiles(found, IN_TREE))
+        text = "\n".join(policy_text(wanted, IN_TREE) for wanted in wanted_profiles(found, IN_TREE))
     except ConversionError as error:
         raise UnusableInput(str(error)) from None
+    _check(text)
+    return text
+
+
+def _check(text: str) -> None:
+    """Raise `UnusableInput` where a configuration asks for what no policy may have, such as two rules of one name."""
+    from policyengine.language.diagnostics import Severity, Source, render
+    from policyengine.policy_compiler import compile_text
+
+    source = Source("the policy that it would be", text)
+    result = compile_text(text, source.file)
+    if result.failed:
+        errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
+        click.echo(render(errors, source, is_coloured(sys.stderr)), err=True)
+        raise UnusableInput("no policy can be what the configuration asks for; change there what is marked above")
 
 
 def _run_configuration(paths: Sequence[Path]) -> str:
@@ -79,7 +107,7 @@ def _run_configuration(paths: Sequence[Path]) -> str:
         raise UnusableInput(f"`{shown}`: {error}") from None
     text: str = yaml.safe_dump(data, sort_keys=False, width=120)
     read(text, shown)
-    return "".join(f"# note: {note}\n" for note in notes) + text
+    return "".join(f"# note: {escaped(note)}\n" for note in notes) + text
 
 
 def _documents(paths: Sequence[Path]) -> list[Document]:

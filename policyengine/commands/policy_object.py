@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from policyengine.kube.policies.config_map import ConfigMapSource
 from policyengine.kube.policies.params_file import PARAMS_FILE, read_params
 from policyengine.kube.policies.rollout_settings import BUDGET, NAMESPACES, PERCENT, SAMPLE, BadSetting
 from policyengine.kube.policies.sources import POLICY_SUFFIX
+
+_NAME = re.compile("[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+"""RFC 1123, as the API server asks of it."""
 
 
 def scheduling_policies(path: Path) -> str:
@@ -43,7 +47,15 @@ def _of_files(path: Path) -> ConfigMap:
     data = {Path(text.source.file).name: text.source.text for text in texts if not text.starts}
     if len(data) < len(texts):
         raise UnusableInput(f"`{path}` holds manifests too, or two files of one name; name one file at a time")
-    return ConfigMap(ObjectMeta(name=path.stem), data)
+    name = path.absolute().stem
+    if not _NAME.fullmatch(name):
+        raise UnusableInput(f"`{name}` is no name of an object: small letters, digits, `-` and `.`; rename `{path}`")
+    other = next((one for one in data if not one.endswith(POLICY_SUFFIX)), None)
+    if other is not None:
+        raise UnusableInput(
+            f"`{other}` is no key of a SchedulingPolicy, which ends in `{POLICY_SUFFIX}`; rename the file"
+        )
+    return ConfigMap(ObjectMeta(name=name), data)
 
 
 def _config_maps(path: Path) -> Iterator[ConfigMap]:

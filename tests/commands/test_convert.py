@@ -159,3 +159,51 @@ def test_several_files_are_converted_together_both_ways(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("extenders: [{urlPrefix: http://a/b, colour: red}]")
     ended = policyengine("convert", "-o", "run", tmp_path / "run.yaml", tmp_path / "c.yaml")
     assert ended.out.startswith("# note: `extenders[0].colour` is not known; it was passed over\n")
+
+
+def test_what_no_policy_can_be_is_shown_and_not_written(tmp_path: Path) -> None:
+    labels = [{"name": "here", "argument": {"labelsPresence": {"labels": ["a"], "presence": True}}}] * 2
+    (tmp_path / "p.json").write_text(json.dumps({"kind": "Policy", "apiVersion": "v1", "predicates": labels}))
+    ended = policyengine("convert", tmp_path / "p.json")
+    assert ended.code == 2 and not ended.out and "another filter is called `here`" in ended.err
+    assert "no policy can be what the configuration asks for" in ended.err
+
+
+def test_a_name_with_a_line_break_ends_no_note(tmp_path: Path) -> None:
+    evil = '"x\\npolicy \\"evil\\" {}\\n": 1\n'
+    (tmp_path / "c.yaml").write_text(CONFIGURATION + evil)
+    ended = policyengine("convert", tmp_path / "c.yaml")
+    assert ended.code == 0 and "// note: `x\\npolicy " in ended.out and ended.out.count("\npolicy ") == 1
+    (tmp_path / "c.yaml").write_text('extenders: [{urlPrefix: "http://a", "x\\ny": 1}]\n')
+    ended = policyengine("convert", "-o", "run", tmp_path / "c.yaml")
+    assert ended.code == 0 and ended.out.startswith("# note: `extenders[0].x\\ny` is not known")
+
+
+def test_of_several_files_the_one_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIGURATION)
+    (tmp_path / "empty.yaml").write_text("")
+    ended = policyengine("convert", "c.yaml", "empty.yaml", cwd=tmp_path)
+    assert ended.code == 2 and ended.err == "Error: `empty.yaml` is not a mapping\n"
+
+
+def test_options_that_mean_nothing_for_an_output_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.policy").write_text('policy "p" { param w: int = 3 score "s" weight w = 1 }')
+    for given in (("--param", "w=5"), ("--url", "http://a")):
+        ended = policyengine("convert", "-o", "scheduling-policy", *given, tmp_path / "p.policy")
+        assert ended.code == 2 and "--param and --url go with -o kube-scheduler" in ended.err
+
+
+def test_a_scheduling_policy_has_a_name_and_keys_that_an_api_server_takes(tmp_path: Path) -> None:
+    to = ("convert", "-o", "scheduling-policy")
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    (folder / "p.policy").write_text('policy "p" {}')
+    ended = policyengine(*to, ".", cwd=folder)
+    assert ended.code == 0 and yaml.safe_load(ended.out)["metadata"] == {"name": "ours"}
+    for name, told in (
+        ("Our Policy.policy", "`Our Policy` is no name of an object"),
+        ("p.txt", "`p.txt` is no key of a SchedulingPolicy"),
+    ):
+        (tmp_path / name).write_text('policy "p" {}')
+        ended = policyengine(*to, tmp_path / name)
+        assert ended.code == 2 and told in ended.err

@@ -158,3 +158,12 @@ def test_a_folder_below_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatc
     ended = policyengine("lint", tmp_path)
     assert ended.code == 2
     assert f"error: `{tmp_path}/closed` cannot be read: permission denied" in ended.err.splitlines()
+
+
+def test_a_link_to_itself_beside_a_policy_is_no_matter_and_as_a_suites_policy_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ok.policy").write_text('policy "p" { filter "f" { require node.ready else "is not ready" } }')
+    (tmp_path / "loop.policy").symlink_to("loop.policy")
+    assert policyengine("lint", tmp_path / "ok.policy").code == 0
+    (tmp_path / "loop.test.yaml").write_text("tests: [{name: t, nodes: {a: {}}, pods: {p: {}}, expect: []}]")
+    ended = policyengine("test", tmp_path / "loop.test.yaml")
+    assert ended.code == 2 and "cannot be read: too many levels of symbolic links" in ended.err

@@ -7,6 +7,7 @@ file counts, looked for in the folder of the policy and then upwards; in one fol
 
 from __future__ import annotations
 
+import os
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -254,16 +255,17 @@ def _beside(texts: Iterable[PolicyText]) -> Iterator[tuple[Source, bool]]:
     """The policy files in the folders of the texts, without these themselves; whether they are loaded with them, which
     those are where a text of their folder imports or overlays something."""
     folders: dict[Path, bool] = {}
-    known: set[Path] = set()
+    known: set[str] = set()
     for text in texts:
         file = Path(text.shown.file)
-        known.add(file.resolve())
+        known.add(os.path.realpath(file))
         is_wanted = "import" in text.source.text or "overlay" in text.source.text
         folders[file.parent] = folders.get(file.parent, False) or is_wanted
     for folder, is_wanted in folders.items():
         for file in sorted(folder.glob("*.policy")):
-            if file.resolve() not in known:
-                known.add(file.resolve())
+            real = os.path.realpath(file)  # unlike `resolve`, it takes a link to itself
+            if real not in known:
+                known.add(real)
                 try:
                     yield read_source(file), is_wanted
                 except SourceError:

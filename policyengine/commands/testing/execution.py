@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,9 +134,9 @@ class _Subject:
         return self.tested[0].policy
 
     @property
-    def file(self) -> Path:
-        """The file the policy is written in, as the user sees it."""
-        return Path(self.texts[self.policy.source.file].shown.file).resolve()
+    def file(self) -> str:
+        """The real path of the file the policy is written in."""
+        return os.path.realpath(self.texts[self.policy.source.file].shown.file)
 
     def place(self, file: str, span: Span) -> Placed:
         """A place in a file that the user sees; `file` '' is the policy's own."""
@@ -240,7 +241,7 @@ def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report:
 
 
 def _about(suite: Suite, subjects: Sequence[_Subject]) -> _Subject | None:
-    file = suite.policy_file.resolve()
+    file = os.path.realpath(suite.policy_file)  # unlike `resolve`, it takes a link to itself
     for subject in subjects:
         if suite.policy_name in (None, subject.policy.name) and subject.file == file:
             return subject

@@ -38,7 +38,10 @@ def documents(file: str, values: Sequence[object]) -> list[Document]:
     found = [Document(file, one.get("kind", ""), one) for value in values for one in _unwrapped(value)]
     if found:
         return found
-    kind = checked(values[0] if values else None, "").get("kind")
+    first = values[0] if values else None
+    if not isinstance(first, dict):
+        raise ConversionError(f"`{file}` is not a mapping")
+    kind = first.get("kind")
     told = "is missing" if kind is None else f"is `{kind}`; {CONFIGURATION}, {POLICY} and {_QUOTA} are read"
     raise ConversionError(f"`{file}`: `kind` {told}")
 

@@ -81,9 +81,10 @@ def _filters(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedPr
     found = {*_MANDATORY, *_SINCE}
     for one in root["predicates"]:
         name, presence = one["name"], one.get("argument", {}).get("labelsPresence")
-        if presence:
+        if presence is not None:
             labels = presence.get("labels", ())
-            wanted.rules.append(label_filter(name, *((labels,) if presence.get("presence") else ((), labels))))
+            if labels:
+                wanted.rules.append(label_filter(name, *((labels,) if presence.get("presence") else ((), labels))))
         elif name in _PREDICATES and not one.get("argument"):
             found.update(_PREDICATES[name])
         else:

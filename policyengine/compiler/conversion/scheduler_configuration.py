@@ -99,6 +99,10 @@ def read_configuration(value: object, registry: PluginRegistry) -> list[WantedPr
         raise ConversionError("two profiles have one `schedulerName`")
     initial, most = DEFAULT_BACKOFF
     backoff = (float(root.get("podInitialBackoffSeconds", initial)), float(root.get("podMaxBackoffSeconds", most)))
+    if backoff[0] > backoff[1]:
+        raise ConversionError(
+            f"`podInitialBackoffSeconds` {backoff[0]:g} is above `podMaxBackoffSeconds` {backoff[1]:g}"
+        )
     for profile in profiles:
         profile.notes[:0] = shared
         profile.backoff = None if backoff == DEFAULT_BACKOFF else backoff

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.compiler.assemble import PluginRegistry
+from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 
@@ -72,7 +73,7 @@ def policy_text(wanted: WantedProfile, registry: PluginRegistry) -> str:
         if changed or arguments:
             members.append(f"use {name}{changed}{arguments}")
     members += wanted.rules
-    notes = [f"// note: {note}" for note in dict.fromkeys(wanted.notes)]
+    notes = [f"// note: {escaped(note)}" for note in dict.fromkeys(wanted.notes)]
     written = "\n".join([*notes, f"policy {_text(wanted.scheduler_name)} {{", *members, "}"]) + "\n"
     formatted, _ = format_source(Source("<converted>", written))
     return formatted

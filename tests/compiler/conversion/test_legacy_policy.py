@@ -84,7 +84,7 @@ def test_what_is_not_known_is_noted() -> None:
         ({"kind": "Deployment"}, "`kind` is `Deployment`"),
         ({}, "`kind` is missing"),
         (policy(predicates="x"), "`predicates` is not a list"),
-        (policy(priorities=[{"name": "x", "weight": True}]), "`priorities[0].weight` is not an int"),
+        (policy(priorities=[{"name": "x", "weight": True}]), "`priorities[0].weight` is not an int from 0 to 1000000"),
     ],
 )
 def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
@@ -92,3 +92,8 @@ def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
         documents("f", [value])
         read_policy(value, IN_TREE)
     assert message in str(caught.value)
+
+
+def test_a_predicate_that_names_no_labels_asks_nothing() -> None:
+    wanted = read_policy(policy(predicates=[{"name": "x", "argument": {"labelsPresence": {"labels": []}}}]), IN_TREE)
+    assert not wanted.rules and not any("`x`" in note for note in wanted.notes)

@@ -209,7 +209,7 @@ def test_the_extension_points_of_every_plugin_are_known() -> None:
         (configuration(plugins={"score": {"enabled": [{}]}}), "`profiles[0].plugins.score.enabled[0].name` is missing"),
         (
             configuration(plugins={"score": {"enabled": [{"name": "ImageLocality", "weight": "3"}]}}),
-            "`profiles[0].plugins.score.enabled[0].weight` is not an int",
+            "`profiles[0].plugins.score.enabled[0].weight` is not an int from 0 to 1000000",
         ),
         (
             configuration(plugins={"score": {"enabled": [{"name": "ImageLocality"}, {"name": "ImageLocality"}]}}),
@@ -219,7 +219,11 @@ def test_the_extension_points_of_every_plugin_are_known() -> None:
             configuration(pluginConfig=[{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Best"}}}]),
             "`profiles[0].pluginConfig[0].args`: `NodeResourcesFit`: `scoringStrategy.type`",
         ),
-        (configuration() | {"podMaxBackoffSeconds": -1}, "`podMaxBackoffSeconds` is not a number of at least 0"),
+        (
+            configuration() | {"podInitialBackoffSeconds": 20},
+            "`podInitialBackoffSeconds` 20 is above `podMaxBackoffSeconds` 10",
+        ),
+        (configuration() | {"podMaxBackoffSeconds": -1}, "`podMaxBackoffSeconds` is not a number from 0 to 9000000000"),
     ],
 )
 def test_a_wrong_configuration_is_told_where(value: object, message: str) -> None:
