@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import FairShare, GangRule, Profile
@@ -96,13 +95,13 @@ class Watching:
         self.play: Play | None = None
         self.members: dict[str, Member] = {}
         """By the UIDs of pods."""
-        self._as_made: dict[str, Mapping[str, Any]] = {}
-        """UID -> JSON, of those that were not taken down yet."""
+        self._as_made: dict[str, Pod] = {}
+        """By UID, those that were not taken down yet."""
 
     def __call__(self, at: float, what: str, details: Mapping[str, Any]) -> None:
         """As `play.Watch` is told."""
         if what == "pod":
-            self._as_made[details["metadata"]["uid"]] = details
+            self._as_made[details["pod"].metadata.uid] = details["pod"]
         elif what in ("bound", "ended"):
             self._take(details["uid"])
 
@@ -117,7 +116,7 @@ class Watching:
             view, made = self.play.trial.state.view, self._as_made.pop(uid, None)
             pod = view.pods.get(uid)
             if pod is None and made is not None:  # it came and went before anybody was told of it
-                pod = PodInfo(decode(Pod, made))
+                pod = PodInfo(made)
                 view.introduce(pod)
             if pod is not None:
                 self.members[uid] = self._memberships.of(pod)

@@ -175,13 +175,13 @@ class PastPlay(Play):
         runs = past.ran
         if runs is not None and past.pod.spec.node_name:
             runs = max(0.0, (past.finished or 0.0) - self.scenario.start)
-        self._pod_comes(SimulatedPod(template, msgspec.to_builtins(pod), runs))
+        self._pod_comes(SimulatedPod(template, pod, runs))
 
     def _pod_comes(self, pod: SimulatedPod) -> None:
         past = pod.template.given.get("past", "")
         if past not in self._gone:
             super()._pod_comes(pod)
-            self._living[past] = pod.item["metadata"]["uid"]
+            self._living[past] = pod.pod.metadata.uid
 
     def _edit(self, uid_: str, edited: Pod) -> None:
         now = self._living.get(uid_)

@@ -198,12 +198,12 @@ class Play:
         if len(self.ledger.pods) >= MOST_PODS:
             raise ScenarioError(f"more than {MOST_PODS:,} pods come", pod.template.place)
         template = pod.template
-        shown = decoded(Pod, pod.item, template.place)
+        shown = pod.pod
         self.pods[shown.metadata.uid] = pod
         minimum = template.gang.minimum if template.gang else 0
         shape = shape_of(shown.spec, shown.status)  # kept until the scheduler's view has it, which shares it then
         self.ledger.created(shown, shape, template.name, self.at, pod.gang, minimum)
-        self._watch(self.at, "pod", pod.item)
+        self._watch(self.at, "pod", {"pod": shown})
         self.trial.see(PodObserved(shown))
         node = shown.spec.node_name
         if node and node not in self.node_items:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
+
+from msgspec import structs
 
 from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.node_objects import Node
@@ -23,10 +24,10 @@ GATE = "policyengine.io/simulated"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPod:
-    """A pod that comes: its JSON, and what the API does not know of it."""
+    """A pod that comes, and what the API does not know of it."""
 
     template: Template
-    item: Json
+    pod: Pod
     runs: float | None
     """Seconds from its binding to its end."""
     gang: str = ""
@@ -36,10 +37,10 @@ class SimulatedPod:
 
     def once_more(self, uid: str, now: float) -> SimulatedPod:
         """The pod that a controller makes in its place."""
-        item = deepcopy(self.item)
-        first = item["metadata"]["name"].removesuffix(f"-r{self.again}")
-        item["metadata"] |= {"name": f"{first}-r{self.again + 1}", "uid": uid, "creationTimestamp": format_time(now)}
-        return replace(self, item=item, again=self.again + 1)
+        before = self.pod.metadata
+        name = f"{before.name.removesuffix(f'-r{self.again}')}-r{self.again + 1}"
+        metadata = structs.replace(before, name=name, uid=uid, creation_timestamp=format_time(now))
+        return replace(self, pod=structs.replace(self.pod, metadata=metadata), again=self.again + 1)
 
 
 def moments(arrival: Arrival, random: Random) -> Iterator[float]:
@@ -125,7 +126,8 @@ class PodMaker:
             elif gang:
                 item["metadata"]["labels"][GROUP_LABEL] = name
             runs = template.lasts(random) if template.lasts else None
-            made.append(SimulatedPod(template, item, runs, f"{namespace}/{name}" if gang else ""))
+            pod = decoded(Pod, item, template.place)
+            made.append(SimulatedPod(template, pod, runs, f"{namespace}/{name}" if gang else ""))
         return made
 
     def _item(self, name: str, namespace: str, priority: int) -> Json:

@@ -11,6 +11,8 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
+import msgspec
+
 UNITS = {"m": Fraction(1, 1000), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "": Fraction(1)}
 ENFORCED = ("NoSchedule", "NoExecute")
 INSTANT = 1e-3
@@ -63,8 +65,9 @@ class Auditor:
             case "node gone":
                 del self.nodes[details["name"]]
             case "pod":
-                assert details["metadata"]["uid"] not in self.pods, "a UID came twice"
-                self.pods[details["metadata"]["uid"]] = details
+                pod = msgspec.to_builtins(details["pod"])
+                assert pod["metadata"]["uid"] not in self.pods, "a UID came twice"
+                self.pods[pod["metadata"]["uid"]] = pod
             case "attempted":
                 assert details["uid"] not in self.where, "I1: a bound pod was tried"
                 self.tried[details["uid"]] = (at, details["hash"])
@@ -88,7 +91,7 @@ class Auditor:
         pod = self.pods[uid]
         when, tried_by = self.tried[uid]
         assert policy_hash == tried_by, f"I6: {uid} was tried by {tried_by} and bound by {policy_hash}"
-        hold = pod["metadata"]["labels"].get("hold")
+        hold = pod["metadata"].get("labels", {}).get("hold")
         assert at - when >= self._delays.get(hold, 0.0) - INSTANT, (
             f"I9: {uid} was bound {at - when} s after its decision"
         )
@@ -146,7 +149,7 @@ class Auditor:
     # --- after a moment -------------------------------------------------------------------------------
 
     def _gang(self, pod: dict[str, Any]) -> str:
-        labels = pod["metadata"]["labels"]
+        labels = pod["metadata"].get("labels", {})
         return f"{pod['metadata']['namespace']}/{labels['podGroup']}" if "podGroup" in labels else ""
 
     def _whole_gangs(self, at: float) -> None:
@@ -154,7 +157,7 @@ class Auditor:
         for pod in self.pods.values():
             gang = self._gang(pod)
             if gang:
-                bound, least = self.placed_of.get(gang, 0), int(pod["metadata"]["labels"]["minAvailable"])
+                bound, least = self.placed_of.get(gang, 0), int(pod["metadata"].get("labels", {})["minAvailable"])
                 assert bound == 0 or bound >= least, f"I4: at {at} s {bound} of {least} of {gang} are bound"
 
     def compare(self, cache: dict[str, str], nodes: set[str]) -> None:

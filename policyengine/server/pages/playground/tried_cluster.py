@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from policyengine import plain_yaml
 from policyengine.cluster.kinds import PODS
 from policyengine.cluster.objects import ObjectError
@@ -97,7 +99,7 @@ def _of_scenario(text: str, data: Any, registry: PluginRegistry) -> Cluster:
     def items(profiles: Sequence[Profile]) -> Items:
         run = made(profiles)
         run.run()
-        return list(run.play.node_items.values()), [pod.item for pod in run.play.pods.values()]
+        return list(run.play.node_items.values()), [msgspec.to_builtins(pod.pod) for pod in run.play.pods.values()]
 
     notes = ["its own policies are not used: the policy is the text on the left"] if "policies" in (data or {}) else []
     return Cluster(play, items, "the scenario", data, notes)
