@@ -79,9 +79,10 @@ async def test_a_peer_takes_no_places_from_others() -> None:
 
 
 async def test_requests_under_way_leave_room_for_probes() -> None:
-    go_on, found = asyncio.Event(), application()
+    go_on, under_way, found = asyncio.Event(), asyncio.Semaphore(0), application()
 
     async def slow(request: web.Request) -> web.Response:
+        under_way.release()
         await go_on.wait()
         return web.Response(text="slow")
 
@@ -92,7 +93,8 @@ async def test_requests_under_way_leave_room_for_probes() -> None:
     found.router.add_get("/healthz", healthz)
     async with listening(found, "127.0.0.1:0", None, 2 * (RESERVED + 2), 1.0) as port:
         waiting = [asyncio.create_task(asked(await connected(port), GET.replace(b"/", b"/slow", 1))) for _ in range(2)]
-        await asyncio.sleep(0.1)
+        for _ in waiting:
+            await under_way.acquire()
         assert b"503" in await asked(await connected(port))
         idle = [await connected(port) for _ in range(3 * RESERVED)]
         assert b"ok" in await asked(await connected(port), PROBE)

@@ -46,7 +46,7 @@ async def test_the_lease_is_asked_for_though_every_other_connection_waits_for_a_
             await slow.wait()
             assert connection.elector is not None
             leading = asyncio.ensure_future(connection.elector.run())
-            await asyncio.wait_for(connection.elector.elected.wait(), 5)
+            await asyncio.wait_for(connection.elector.elected.wait(), 60)
             assert not waiting.done()
             waiting.cancel()
             leading.cancel()

@@ -116,7 +116,7 @@ async def test_connections_are_kept_and_used_again() -> None:
     async with answering(note) as server:
         transport = AiohttpTransport(server)
         for _ in range(5):
-            response = await transport.request("GET", "/", timeout=5.0)
+            response = await transport.request("GET", "/", timeout=60.0)
             await response.read()
             await response.close()
         await transport.close()

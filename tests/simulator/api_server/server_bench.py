@@ -115,7 +115,7 @@ class Watch:
     async def next(self) -> Any:
         """The next event."""
         while not self._events:
-            chunk = await asyncio.wait_for(anext(self._stream), 5)
+            chunk = await asyncio.wait_for(anext(self._stream), 60)
             self._events += [json.loads(line) for line in chunk.splitlines()]
         return self._events.pop(0)
 
@@ -127,7 +127,7 @@ class Watch:
     async def ended(self) -> bool:
         """Whether the stream ends without a word more."""
         try:
-            await asyncio.wait_for(anext(self._stream), 5)
+            await asyncio.wait_for(anext(self._stream), 60)
         except StopAsyncIteration:
             return True
         return False
