@@ -13,8 +13,15 @@ from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import BINDINGS, Writer
-from policyengine.scheduler.actions import Bind, Log, PatchPodCondition, RecordEvent
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
+from policyengine.scheduler.actions import Bind, DeleteVictim, Log, PatchPodCondition, RecordEvent
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    Message,
+    VictimDeleted,
+    VictimNotDeleted,
+)
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import VirtualClock, run
 
@@ -129,6 +136,34 @@ def test_a_binding_waits_for_the_condition_under_way_and_drops_the_one_that_wait
     assert played(server, scene).told == [BindSucceeded("uid")]
     asked = [(one.path.rpartition("/")[2], one.at) for one in server.asked]
     assert asked == [("status", 0.0), ("binding", 5.0), ("events", 5.0)]
+
+
+PREEMPTED = RecordEvent("u", "default", "victim", "1", "Normal", "Preempted", "Preempting", "by p", "default-scheduler")
+VICTIM = DeleteVictim("u", "default", "victim", "p", "message", 3, PREEMPTED)
+
+
+@pytest.mark.parametrize("path", ["status", "victim"])
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (404, VictimDeleted(VICTIM, was_there=False)),
+        (409, VictimDeleted(VICTIM, was_there=False)),
+        (403, VictimNotDeleted(VICTIM, "no", 0.0)),
+        (429, VictimNotDeleted(VICTIM, "no", 3.0)),
+        (500, VictimNotDeleted(VICTIM, "no", 0.0)),
+    ],
+)
+def test_a_victim_of_that_uid_that_is_not_there_is_gone_and_any_other_refusal_is_told(
+    status: int, outcome: Message, path: str
+) -> None:
+    refused = failure(status, retry_after="3" if status == 429 else "")
+    server = ScriptedServer(handler=lambda asked: refused if asked.path.endswith(path) else Answer(200, {}))
+
+    async def scene(world: World) -> None:
+        world.writer.dispatch(VICTIM)
+        await asyncio.sleep(60)
+
+    assert played(server, scene).told == [outcome]
 
 
 def test_a_line_of_a_policy_is_logged_with_its_pod_node_and_hash(caplog: pytest.LogCaptureFixture) -> None:
