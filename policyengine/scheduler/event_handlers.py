@@ -237,6 +237,16 @@ def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[Cluster
         elif new.uid not in core.confirmed:
             own = [event for event in events if not (event.is_add or event.is_delete)]
             served.queue.update(old, new, own, core.now)
+        if new.state is PodState.ASSUMED and _may_hold_no_more(old, new):
+            revalidate(core, new.node_name)
+
+
+def _may_hold_no_more(old: PodInfo | None, new: PodInfo) -> bool:
+    """Whether decisions for the node of a pod that has a place may be wrong by now: it has come there, or was edited or
+    resized there."""
+    if old is None or old.node_name != new.node_name:
+        return True
+    return old.shape is not new.shape or old.labels != new.labels
 
 
 def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
@@ -266,9 +276,9 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
             core.unreserve(waiting.held)
         served.queue.remove(new.uid)
         core.timeline.record(new.uid, core.now, "observed", new.node_name)
-    if old is None or old.node_name != new.node_name:
-        # Somebody else took room here: decisions under way for this node may not hold any more.
+    if _may_hold_no_more(old, new):
         revalidate(core, new.node_name)
+    if old is None or old.node_name != new.node_name:
         verification.somebody_came(core, new.node_name)
         if old is not None and core.is_synced:
             core.neighbours.note(core.view, core.profiles, new)

@@ -6,7 +6,7 @@
 
 | a victim | what happens to it |
 |---|---|
-| waits at Permit | gives its reservation back: no request is needed |
+| waits at Permit, or for a PreBind plugin | gives its reservation back, and is tried again after a backoff |
 | is being deleted already | nothing |
 | any other | condition DisruptionTarget, then DELETE with its UID, then an Event on it |
 
@@ -36,12 +36,13 @@ from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import POST_FILTERED, DeleteVictim, PatchObject
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import retry_after
+from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR
 from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.pod_timeline import RoomMade
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
-from policyengine.scheduler.reservations import READ_AGAIN
+from policyengine.scheduler.reservations import READ_AGAIN, Phase, Reservation
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -174,13 +175,27 @@ def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, nod
             nominate(core, other, "")
 
 
+def _cancelled(core: Core, uid: str) -> tuple[Reservation | None, str]:
+    """The reservation of a victim whose binding is not posted, which is waited for no more, and what its owner is told;
+    None for any other."""
+    waiting = core.waiting_pods.pop(uid, None)
+    if waiting is not None:
+        return waiting.held, "waiting on permit for pod: preempted"
+    decision = core.bindings.get(uid)
+    if decision is not None and decision.phase is Phase.PREPARING:
+        core.bindings.end(uid)
+        return decision.held, "preempted by DefaultPreemption"
+    return None, ""
+
+
 def _evict(core: Core, policy: str, pod: PodInfo, node: str, victims: tuple[PodInfo, ...], group: str = "") -> None:
     by_request: list[PodInfo] = []
     for victim in victims:
-        waiting = core.waiting_pods.pop(victim.uid, None)
-        if waiting is not None:
+        held, message = _cancelled(core, victim.uid)
+        if held is not None:
             core.actions.append(conditions_and_events.preempted(victim, pod, node, policy, True, group))
-            core.reject(waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
+            core.release(held, "preempted")
+            core.fail(held.served, held.queued, SCHEDULER_ERROR, message)
         elif not victim.deleting:
             by_request.append(victim)
             core.timeline.record(victim.uid, core.now, "preempted", pod.key, node)

@@ -318,7 +318,7 @@ class Watched(Trial):
         cluster = self.now_there()
         for pod in cluster.pods:
             place = self.state.place(pod["uid"])
-            given_up = "preempted" in self.refusal(pod["uid"]) or "rejected due to timeout" in self.refusal(pod["uid"])
+            given_up = "rejected due to timeout" in self.refusal(pod["uid"])
             if place == "unschedulable" and not given_up and not self.in_gang(pod) and self.feasible(pod):
                 nodes = self.best(pod, self.feasible(pod))
                 if all(self._permitted(pod, node) != "refused" for node in nodes):

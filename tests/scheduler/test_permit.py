@@ -6,7 +6,7 @@ from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import Permission
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.messages import PodDeleted, ProfileReplaced
-from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile
+from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile, victims
 
 WAIT = Status(Code.WAIT)
 REFUSED = Status(Code.UNSCHEDULABLE, ("not now",))
@@ -106,6 +106,19 @@ def test_a_node_that_becomes_worse_sends_the_waiting_pod_back_to_its_turn():
     driver.cycle()
     driver.see(node("n1").unschedulable())
     assert (driver.places("p"), reserve.held) == (["active"], set())
+
+
+def test_a_waiting_pod_that_is_preempted_is_not_deleted_and_tried_again_after_a_backoff():
+    """`Preempt` of a waiting pod (framework/runtime/waiting_pods_map.go, v1.36): an error, not a refusal."""
+    driver, reserve = started(WAIT, SUCCESS, SUCCESS)
+    driver.cycle()
+    driver.see(node("n1", pods="1"), pod("high").priority(10))
+    actions = driver.cycle(1)
+    assert victims(actions) == []
+    assert ("SchedulerError", "waiting on permit for pod: preempted") in conditions(actions)
+    assert (driver.places("p"), reserve.held) == (["backoff"], set())
+    driver.see(node("n2"))
+    assert set(binds(driver.wait(2.0) + driver.cycle())) == {"p", "high"}
 
 
 def test_the_policy_that_decided_is_asked_to_the_end():

@@ -19,8 +19,9 @@ Rules:
    what that one bound (the hash in `GIVES_WAY`) within the last minute.
 
 A node that changes has the decisions under way for it asked again (faults 15 and 18): it was cordoned, tainted, shrunk
-or deleted, or somebody else placed a pod on it. The pods on their way to it are filtered again, those not sent yet
-first and newest first, each without itself and without those already withdrawn.
+or deleted, or somebody else placed a pod on it, or a pod on it or on its way to it was resized or has other labels. The
+pods on their way to it are filtered again, those not sent yet first and newest first, each without itself and without
+those already withdrawn.
 - At Permit nothing was sent: the reservation is given up and the pod takes its old turn again.
 - At PreBind volumes may have been written to, which stays; no binding was. The same. What a PreBind plugin has
   prepared, or is preparing, its filter does not count any more: the plugin is asked again.

@@ -14,7 +14,7 @@ from policyengine.scheduler.messages import (
     PodDeleted,
     ProfileReplaced,
 )
-from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile
+from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile, victims
 from tests.scheduler.storage import claim, patches
 
 CLAIM = "PersistentVolumeClaim"
@@ -199,6 +199,18 @@ def test_a_pod_that_goes_while_it_is_prepared_gives_everything_back(how):
     assert shown(driver) is None
     assert driver.send(ObjectPatched(asked, "6")) == []
     assert driver.state.bindings_under_way == 0
+
+
+def test_a_pod_that_is_preempted_before_its_binding_is_not_deleted_and_tried_again_after_a_backoff():
+    """CancelPod (framework/runtime/pods_in_prebind_map.go, v1.36)."""
+    driver, _ = started(WAIT)
+    (asked,) = driver.cycle()
+    driver.see(node("n1", pods="1"), pod("high").priority(10))
+    actions = driver.cycle(1)
+    assert victims(actions) == []
+    assert ("SchedulerError", "preempted by DefaultPreemption") in conditions(actions)
+    assert (driver.places("p"), shown(driver)) == (["backoff"], None)
+    assert driver.send(ObjectPatched(asked, "6")) == []
 
 
 def test_a_second_pod_cannot_assume_what_the_first_has_assumed():

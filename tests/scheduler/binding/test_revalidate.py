@@ -57,6 +57,22 @@ def test_a_pod_somebody_else_bound_there_withdraws_the_decision_it_leaves_no_roo
     assert not driver.state.may_bind("p")
 
 
+def test_a_pod_that_grows_on_the_node_withdraws_the_decision_it_leaves_no_room_for():
+    driver = Driver().showing(node("n1", cpu="4"), pod("stands", cpu="1").node("n1"), pod("p", cpu="2"))
+    driver.cycle()
+    driver.see(pod("stands", cpu="2").node("n1"))
+    assert driver.state.may_bind("p")
+    driver.see(pod("stands", cpu="3").node("n1"))
+    assert not driver.state.may_bind("p")
+
+
+def test_a_decision_about_a_pod_that_has_grown_meanwhile_is_withdrawn(driver):
+    driver.see(pod("p", cpu="3"), node("n2", cpu="3"))
+    assert not driver.state.may_bind("p")
+    driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted"))
+    assert binds(driver.cycle()) == {"p": "n2"}
+
+
 def test_only_as_many_decisions_are_withdrawn_as_have_no_room_the_newest_first():
     driver = Driver().showing(node("n1", cpu="4"), *[pod(name, cpu="1") for name in "abcd"])
     assert len(binds(driver.cycle())) == 4
