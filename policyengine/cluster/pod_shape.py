@@ -20,6 +20,9 @@ from policyengine.cluster.pod_requests import QOSClass, Requests, account, qos_c
 H = TypeVar("H", bound=Hashable)
 
 POOL_LIMIT = 1 << 14
+LONGEST_SCHEDULER_NAME: Final = 318
+"""Characters that are kept: one more than any policy serves. The API server takes a mebibyte, and pages and metrics
+name the schedulers that pods ask for."""
 _LARGE = 16
 _EMPTY: dict[str, str] = {}
 _maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
@@ -158,7 +161,7 @@ def _compact(spec: PodSpec) -> PodSpec:
     """The same spec, made of parts that other specs have too."""
     return msgspec.structs.replace(
         spec,
-        scheduler_name=sys.intern(spec.scheduler_name),
+        scheduler_name=sys.intern(spec.scheduler_name[:LONGEST_SCHEDULER_NAME]),
         service_account_name=sys.intern(spec.service_account_name),
         tolerations=interned(spec.tolerations),
         node_selector=interned_map(spec.node_selector),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from policyengine.clock import Clock
+from policyengine.control_characters import escaped
 from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
@@ -135,7 +136,7 @@ class Endpoints:
         try:
             return self._told(debug.pod_timeline(self._scheduler.state, namespace, name))
         except KeyError:
-            return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
+            return web.Response(status=404, text=f"no pod `{escaped(f'{namespace}/{name}')}` waits or runs\n")
 
     async def _level(self, request: web.Request) -> web.Response:
         return web.Response(text=f"{process.level()}\n")

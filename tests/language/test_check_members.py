@@ -89,6 +89,17 @@ def test_anything_else_is_no_key(key: str) -> None:
     assert wrong_key(key) is not None
 
 
+@pytest.mark.parametrize("name", ["a b", "..", ".", "ü", "<b>", "x" * 64, "A/b", " "])
+def test_a_scheduler_whose_events_no_api_server_takes_is_told(name: str) -> None:
+    [found] = findings(f'scheduler "{name}"')
+    assert found.code == "PE2012"
+    assert "is no scheduler name: " in found.message
+
+
+def test_a_scheduler_has_any_name_that_events_take() -> None:
+    assert [policy(f'scheduler "{name}"').scheduler for name in ("a", "A_b.c-1", "example.com/a")]
+
+
 def test_tenants_are_weighed() -> None:
     queue = policy('queue { fair by pod.labels[?"team"].orValue("") weight {"a": 2, "b": 0.5} }').queue
     assert queue.fair_by is not None

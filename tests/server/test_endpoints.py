@@ -152,6 +152,7 @@ async def test_the_pages_tell_of_pods_and_nodes_and_no_secrets() -> None:
         _, story = await at.get("/debug/pods/default/big")
         assert json.loads(story)["place"] == "unschedulable"
         assert (await at.get("/debug/pods/default/none"))[0] == 404
+        assert "\x1b" not in (await at.get("/debug/pods/default/%1b[2J"))[1]
         _, compared = await at.get("/debug/cache/compare")
         assert json.loads(compared) == {
             "servedBy": {"identity": socket.gethostname(), "leads": True},

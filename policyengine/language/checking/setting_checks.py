@@ -39,7 +39,6 @@ from policyengine.language.types import DOUBLE, DURATION, INT, STRING
 Base = OneOf["kubernetes", "filters", "none"]
 BASES: tuple[Base, ...] = ("kubernetes", "filters", "none")
 DEFAULT_SCHEDULER = "policy-scheduler"
-_LONGEST_NAME = 253
 LARGEST_WEIGHT = 1_000_000
 """So that no sum of weighted scores comes near 64 bits."""
 MOST_TIERS = 4
@@ -67,8 +66,9 @@ def check_scheduler(report: Report, members: Sequence[syntax.Member]) -> str:
     if member is None:
         return DEFAULT_SCHEDULER
     name = member.name.text
-    if not name.strip() or len(name) > _LONGEST_NAME:
-        message = f"a scheduler name has 1 to {_LONGEST_NAME} characters, as in `spec.schedulerName`"
+    why = wrong_key(name)
+    if why is not None:
+        message = f"`{name[:80]}` is no scheduler name: {why}; an API server takes no events of such a scheduler"
         report.error(WRONG_WORD, message, member.name.span)
     return name
 

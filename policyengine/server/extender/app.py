@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import NAMESPACES
+from policyengine.control_characters import escaped
 from policyengine.framework.profile import Profile
 from policyengine.kube.demand_memory import DemandMemory
 from policyengine.kube.http.client import Client
@@ -115,7 +116,7 @@ class ExtenderApp:
         if verbs is None:
             known = ", ".join(sorted(self._policies))
             return _response(
-                refused(verb, f"no policy is called `{prefix.rpartition('/')[2]}`; there are: {known}", 404)
+                refused(verb, f"no policy is called `{escaped(prefix.rpartition('/')[2])}`; there are: {known}", 404)
             )
         return _response(await self._answer(verbs, verb, request))
 

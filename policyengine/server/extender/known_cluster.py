@@ -28,7 +28,7 @@ from policyengine.kube.watching.informers import kinds_read
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Change, Observed
-from policyengine.server.extender.wire import decode_node, identity
+from policyengine.server.extender.wire import MAX_NODES, decode_node, identity
 
 PAUSE = 64 * 1024
 """Bytes of nodes that are read before others have their turn."""
@@ -46,7 +46,7 @@ class ExtenderCluster:
         self.view = ClusterView()
         self.turn = asyncio.Lock()
         self._seen: dict[str, tuple[str, str]] = {}
-        """Node -> UID and resourceVersion that a request brought last."""
+        """Node -> UID and resourceVersion that a request brought last; the `MAX_NODES` that were brought last."""
 
     @property
     def is_ready(self) -> bool:
@@ -66,10 +66,19 @@ class ExtenderCluster:
                 since = await asyncio.sleep(0, 0)
             name, uid, version = identity(raw)
             nodes[name] = raw
-            if not version or self._seen.get(name) != (uid, version):
+            if not version or self._seen.pop(name, None) != (uid, version):
                 self.view.add_or_update_node(decode_node(raw))
-                self._seen[name] = (uid, version)
+            self._seen[name] = (uid, version)
+        self._forget()
         return nodes
+
+    def _forget(self) -> None:
+        """Let go of the nodes that no request has brought for longest: nobody says here that one has left."""
+        while len(self._seen) > MAX_NODES:
+            oldest = next(iter(self._seen))
+            del self._seen[oldest]
+            if not self.is_watched:
+                self.view.remove_node(oldest)
 
 
 class WatchedCluster(ExtenderCluster):

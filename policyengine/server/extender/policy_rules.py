@@ -133,7 +133,7 @@ class PolicyRules:
         refused = np.flatnonzero(~passing)
         unknown = refused[rows[refused] < 0]
         for name in map(asked.names.__getitem__, unknown.tolist()) if len(unknown) else ():
-            found.failed[name] = f"node `{name}` is not known to the extender"
+            found.failed[name] = f"node `{escaped(name)}` is not known to the extender"
         for status, group in diagnosis.refusals(rows[refused[rows[refused] >= 0]]):
             kind = _kind(found, status)
             kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
@@ -175,4 +175,4 @@ def _kind(found: Filtered, status: Status) -> dict[str, str]:
 
 
 def _told(status: Status) -> str:
-    return escaped(f"{status.plugin}: {status.message}")
+    return escaped(f"{status.plugin}: {status.message}" if status.plugin else status.message)

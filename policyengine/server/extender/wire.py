@@ -242,4 +242,5 @@ def _object(kind: type[_Kind], raw: msgspec.Raw) -> _Kind:
 
 
 def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    """As it goes on in a sentence; `JSON` keeps its capitals."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

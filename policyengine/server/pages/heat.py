@@ -37,8 +37,10 @@ def content(state: SchedulerState, asked: Asked) -> dict[str, Any]:
     rules = sorted({plugin.name for profile in state.profiles for plugin in profile.filters})
     keys = group_keys(table)
     group = asked.query.get("group", "") or (keys[0] if keys else "")
-    if by.startswith(RULE):
-        values, title = kept_off(state, by.removeprefix(RULE))
+    if by.startswith(RULE) and (rule := by.removeprefix(RULE)) not in rules:
+        values, title = np.full(table.n, -1, np.int64), f"no policy has a filter `{rule}`"
+    elif by.startswith(RULE):
+        values, title = kept_off(state, rule)
     else:
         values, title = fullness(table, by), f"{by} asked for, of what there is"
     order = sorted(range(table.n), key=lambda row: (label_of(table, row, group), table.names[row]))
@@ -132,8 +134,8 @@ def _groups(table: NodeTable, key: str, values: Values) -> Iterator[dict[str, An
             "mean": round(float(told.mean())) if len(told) else None,
             "least": int(told.min()) if len(told) else None,
             "most": int(told.max()) if len(told) else None,
-            "resources": [
-                (one, int(table.requested(one)[rows].sum()), int(table.allocatable(one)[rows].sum()))
+            "resources": [  # added without a bound: one node may say that it has as much as 64 bits hold
+                (one, sum(table.requested(one)[rows].tolist()), sum(table.allocatable(one)[rows].tolist()))
                 for one in resources
             ],
         }

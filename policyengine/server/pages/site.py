@@ -188,7 +188,7 @@ class Site:
         root = "../" * (request.rel_url.raw_path.count("/") - ROOT.count("/"))
         source, kept = self._source(request), {}
         for name in ("at", "side"):
-            if request.query.get(name):
+            if request.query.get(name) and _is_kept(name, request.query[name]):
                 kept[name] = request.query[name]
 
         def link(path: str, **query: object) -> str:
@@ -247,6 +247,14 @@ def moment_of(text: str | None) -> float | None:
     if not 0 <= at < 1e11:
         raise NotShown(400, f"`at={text[:40]}` is no moment; write seconds since 1970")
     return at
+
+
+def _is_kept(name: str, value: str) -> bool:
+    """Whether other pages are asked for it too: what was refused here would be refused there."""
+    try:
+        return name != "at" or moment_of(value) is not None
+    except NotShown:
+        return False
 
 
 async def _to_pages(request: web.Request) -> web.Response:

@@ -15,6 +15,7 @@ from policyengine.kube.http.client import Client
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_files, compile_policy
+from policyengine.server.extender import known_cluster
 from policyengine.server.extender.known_cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.policy_rules import PolicyRules, own_rules
 from policyengine.server.extender.verbs import VERBS, Verbs
@@ -198,6 +199,33 @@ async def test_a_node_sent_again_at_a_new_version_is_read_again() -> None:
     body = {"Pod": pod("p"), "Nodes": {"items": [old]}}
     assert (await ask(answering, "filter", body))["Nodes"]["items"] == []
     assert (await ask(answering, "filter", body | {"Nodes": {"items": [new]}}))["Nodes"]["items"] == [new]
+
+
+async def test_the_nodes_that_requests_brought_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_cluster, "MAX_NODES", 3)
+    cluster = ExtenderCluster()
+    answering = verbs(cluster, 'policy "p" { filter "f" { require node.name != "z" } }')
+    for names in ("ab", "cd", "c", "be"):
+        items = [node(name) for name in names]
+        assert (await ask(answering, "filter", {"Pod": pod("p"), "Nodes": {"items": items}}))["Nodes"]["items"] == items
+    assert sorted(cluster.view.nodes.row_of) == ["b", "c", "e"]
+
+
+async def test_what_refuses_a_pod_as_a_whole_has_a_reason_without_a_rule() -> None:
+    body = {"Pod": pod("p", cpu="9e99"), "Nodes": {"items": [node("a")]}}
+    answer = await ask(verbs(ExtenderCluster(), 'policy "p" { filter "f" { require true } }'), "filter", body)
+    assert answer["FailedAndUnresolvableNodes"]["a"].startswith("requests: `cpu` is beyond")
+
+
+async def test_a_name_that_nobody_knows_is_quoted_with_its_control_characters_as_escapes() -> None:
+    answer = await ask(verbs(Known([node("a")]), ROOM), "filter", asking("a\x1b[2J\u202e"))
+    [why] = answer["FailedNodes"].values()
+    assert why == "node `a\\x1b[2J\\u202e` is not known to the extender"
+
+
+async def test_a_reason_begins_as_a_word_is_written() -> None:
+    answer = await verbs(ExtenderCluster(), ROOM).answer("filter", b"{}x")
+    assert "ExtenderArgs: JSON is malformed" in answer.error
 
 
 @pytest.mark.parametrize("verb", VERBS)

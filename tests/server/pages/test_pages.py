@@ -11,6 +11,7 @@ from policyengine.scheduler.messages import BindSucceeded, ProfileReplaced
 from policyengine.server.pages.overview import recent
 from policyengine.server.pages.policy import uses_of
 from policyengine.server.pages.waiting import REST, by_reason
+from tests.builders import make_node
 from tests.scheduler.driver import Driver, node, pod
 from tests.scheduler.test_rollout import SHADOW, Rehearsal, only, policy
 from tests.server.pages.scenes import pages
@@ -61,6 +62,30 @@ async def test_the_picture_of_the_nodes_has_each_of_them_by_group() -> None:
             data = json.loads(re.findall(r'id="heat_data" data-live>(.*?)</script>', text)[0])
             assert data["groups"] == ["a", "a", "b"]
             assert wanted.items() <= dict(zip(data["names"], data["values"], strict=True)).items()
+
+
+async def test_amounts_of_a_group_are_added_beyond_64_bits() -> None:
+    driver = Driver()
+    driver.see(
+        *(make_node(name).capacity(cpu="4", memory="4Ei", pods="10").label(ZONE, "a") for name in ("n1", "n2", "n3"))
+    )
+    async with pages(driver.state, driver.now) as site:
+        assert "of 12288 PiB" in words(await site.get(""))
+
+
+async def test_of_a_rule_that_is_gone_nothing_is_told() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("", by="rule:gone")
+    assert "no policy has a filter `gone`" in text
+    assert json.loads(re.findall(r'id="heat_data" data-live>(.*?)</script>', text)[0])["values"] == [-1, -1, -1]
+
+
+async def test_a_scheduler_s_name_is_shown_as_far_as_any_is_served() -> None:
+    driver = Driver()
+    driver.see(pod("p").scheduler("x" * 1_000_000))
+    async with pages(driver.state, driver.now) as site:
+        assert len(await site.get("")) < 20_000
 
 
 async def test_a_pod_tells_what_every_rule_says_of_every_node() -> None:

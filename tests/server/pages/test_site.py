@@ -54,6 +54,7 @@ async def test_a_moment_that_is_none_is_refused_in_words(at: str) -> None:
         status, text = await site.answer("", at=at)
         assert status == 400
         assert "is no moment" in text and SCRIPT not in text
+        assert 'href="./?at' not in text, "it leads to where something is shown"
 
 
 async def test_files_beside_the_static_ones_are_not_served() -> None:
