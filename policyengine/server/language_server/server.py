@@ -7,6 +7,7 @@ of the text as it is when the question comes. All work is done in the event loop
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import json_rpc
 from pygls.uris import to_fs_path
 
 from policyengine.language.syntax import Span
@@ -206,7 +208,13 @@ def create_server(toolchain: Toolchain) -> PolicyServer:
 
 def serve(toolchain: Toolchain) -> None:
     """Serves on standard input and output until the client says `exit`, or goes."""
+    logging.getLogger(json_rpc.__name__).addFilter(_is_no_refusal)
     create_server(toolchain).start_io()
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    """Whether a line tells of more than what the client is answered: pygls adds a traceback to each refused rename."""
+    return not (record.exc_info and isinstance(record.exc_info[1], JsonRpcInvalidParams))
 
 
 _OPTIONS: Mapping[str, object] = {

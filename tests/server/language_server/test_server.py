@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
 from policyengine.commands.linting.files import linted
@@ -94,6 +95,16 @@ async def editor(tmp_path: Path) -> AsyncIterator[Editor]:
         if client._server.returncode is None:
             client._server.kill()
         await client.stop()
+
+
+async def test_a_refused_rename_leaves_no_traceback_in_the_log(editor: Editor):
+    document = editor.open("a.policy", 'policy "p" {\n  let a = 1\n}\n')
+    with pytest.raises(JsonRpcException, match="`a b` is no name"):
+        await editor.ask(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameParams(document, lsp.Position(1, 6), "a b"))
+    log = editor.client._server.stderr
+    assert log is not None
+    with pytest.raises(TimeoutError):  # what pygls logs is written before the answer
+        await asyncio.wait_for(log.read(1), 0.2)
 
 
 async def test_a_text_is_judged_when_it_is_opened_and_after_each_pause(editor: Editor):

@@ -44,7 +44,7 @@ WAITING: Final = 16
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
-class Place(msgspec.Struct):
+class Place(msgspec.Struct, frozen=True):
     """A position, as LSP counts it."""
 
     line: Count
@@ -59,7 +59,7 @@ class Question(msgspec.Struct):
     before: str = ""
     cluster: str = ""
     what: str = ""
-    at: Place | None = None
+    at: Place = Place(0, 0)
 
 
 class Playground:

@@ -101,7 +101,8 @@ def _of_scenario(text: str, data: Any, registry: PluginRegistry) -> Cluster:
         run.run()
         return list(run.play.node_items.values()), [msgspec.to_builtins(pod.pod) for pod in run.play.pods.values()]
 
-    notes = ["its own policies are not used: the policy is the text on the left"] if "policies" in (data or {}) else []
+    has_policies = isinstance(data, Mapping) and "policies" in data
+    notes = ["its own policies are not used: the policy is the text on the left"] if has_policies else []
     return Cluster(play, items, "the scenario", data, notes)
 
 

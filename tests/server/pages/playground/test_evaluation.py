@@ -74,6 +74,7 @@ def test_libraries_that_come_along_can_be_imported() -> None:
         ("nodes: [", "the cluster is not YAML"),
         ("a: &x [*x]", "the cluster"),
         ("- 1", "the scenario cannot be used"),
+        ("5", "the scenario cannot be used"),
         ("nodes: []", "the scenario cannot be used"),
         ("nodes: [{name: n, cont: 3}]\npods: []", "did you mean `count`"),
         ("nodes: []\npods: [{name: p, scheduler: nobody}]", "no policy serves scheduler `nobody`"),

@@ -131,7 +131,8 @@ async def test_only_the_pages_own_script_may_ask(headers: dict[str, str], status
 NO_QUESTIONS = (
     *(b"", b"{", b"[]", b"null", b'{"ask":"exec"}', b'{"ask":"evaluate","policy":3}'),
     *(b'{"ask":"hover","at":{"line":"x"}}', b'{"ask":"hover","at":{"line":-1,"character":0}}'),
-    *(b'{"ask":"evaluate","policy":"\xff"}', b"[" * 100_000, b'{"ask":"hover","at":{"line":1e99,"character":0}}'),
+    *(b'{"ask":"hover","at":null}', b'{"ask":"evaluate","policy":"\xff"}'),
+    *(b"[" * 100_000, b'{"ask":"hover","at":{"line":1e99,"character":0}}'),
 )
 
 
