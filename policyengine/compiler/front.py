@@ -84,4 +84,10 @@ def checked_trees(parsed: Sequence[Parsed], plugins: Plugins) -> Checked:
     policies, wrong = check_files([(tree, source) for source, tree, _ in parsed], plugins, types)
     unknown = [finding for policy in policies for finding in unbound(policy)]
     broken = [finding for _, _, found in parsed for finding in found]
-    return Checked(tuple(tree for _, tree, _ in parsed), policies, in_order([*broken, *wrong, *unknown]), types)
+    whole = [policy for policy in policies if not any(_stands_in(policy, finding) for finding in (*broken, *unknown))]
+    return Checked(tuple(tree for _, tree, _ in parsed), whole, in_order([*broken, *wrong, *unknown]), types)
+
+
+def _stands_in(policy: ir.Policy, finding: Diagnostic) -> bool:
+    """Whether the finding is about the policy's text: a member that does not parse is not in the tree that is checked."""
+    return finding.file == policy.source.file and policy.span.start <= finding.span.start <= policy.span.end

@@ -312,3 +312,17 @@ def test_fixes_are_not_written_into_standard_input() -> None:
     ended = piped(BAD, "--fix", "-")
     assert ended.exit_code == 2
     assert "name the file" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        'test "t" { given pod "p" {} expect expect "p" rejected }',
+        "base none use use NodeResourcesFit",
+        'gang "g" { key: string(pod.attempts) min: 1 timeout: 1s }',
+    ],
+)
+def test_a_policy_with_an_error_gets_no_opinions_whatever_member_it_is_in(tmp_path: Path, member: str) -> None:
+    (tmp_path / "p.policy").write_text(f'policy "p" {{ filter "F" {{ require node.podCount >= 0 }} {member} }}')
+    ended = CliRunner().invoke(lint, ["-o", "json", str(tmp_path / "p.policy")])
+    assert ended.exit_code == 1 and {one["severity"] for one in json.loads(ended.stdout)} == {"error"}
