@@ -32,6 +32,15 @@ def allocatable_of(node: Node) -> Allocatable:
         return Allocatable({}, 0)
 
 
+def unreadable(node: Node) -> str:
+    """Why the node's allocatable counts as nothing; "" where it does not."""
+    try:
+        _parsed(tuple((node.status.allocatable or {}).items()))
+    except QuantityError as error:
+        return f"status.allocatable: {error}"
+    return ""
+
+
 @lru_cache(maxsize=1024)
 def _parsed(written: tuple[tuple[str, str | int | float], ...]) -> Allocatable:
     """Cached, since nodes of one kind have the same. Raises `QuantityError`."""
@@ -59,5 +68,5 @@ def counted(name: str) -> bool:
 def _amount(name: str, text: str | int | float) -> int:
     amount = quantity.amount(name, text)
     if amount < 0:
-        raise QuantityError(f"`{text}` is negative")
+        raise QuantityError(f"`{name}`: `{text}` is negative; write an amount of 0 or more")
     return min(amount, LIMIT)

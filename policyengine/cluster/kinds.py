@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import structs
 
 from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from policyengine.cluster.events import Resource
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import Wire, make_decoders
+from policyengine.cluster.objects import Wire, decode, make_decoders
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import (
     CSIDriver,
@@ -41,6 +43,8 @@ from policyengine.cluster.workload_objects import (
 )
 
 T = TypeVar("T", bound=Wire)
+NAMESPACE: Final = "default"
+"""Of an object that says none."""
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 """By which a pod names its PodGroup of scheduler-plugins: a label, or else an annotation."""
 
@@ -230,9 +234,13 @@ BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUP
 """The kinds that plugins may read, besides nodes and pods."""
 WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, **{kind.kind: kind for kind in (FINISHED_PODS, FINISHED_MEMBERS)}}
 """The kinds that are watched once a policy reads them."""
-_GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
-STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
-"""The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
+_LEASES = Kind("Lease", "leases", Lease, "/apis/coordination.k8s.io/v1", is_dumped=False)
+_GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS, _LEASES)
+GIVEN: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in _GIVEN}
+"""Every kind that a test or a scenario may give."""
+STRUCTS: Mapping[str, type[Wire]] = {name: kind.type for name, kind in GIVEN.items()}
+GIVEN_BESIDE = tuple(name for name in GIVEN if name not in (PODS.kind, NODES.kind, _ALPHA_GROUP.kind))
+"""What manifests call them, but nodes and pods, in the order in which messages list them."""
 _DEFINITIONS = Kind(
     "CustomResourceDefinition",
     "customResourceDefinitions",
@@ -253,3 +261,12 @@ def kind_of(item: Mapping[str, Any]) -> str:
     """An object's kind, by its name here: scheduler-plugins and Kubernetes both have a PodGroup."""
     is_native = item.get("kind") == "PodGroup" and str(item.get("apiVersion")).startswith("scheduling.k8s.io/")
     return "NativePodGroup" if is_native else str(item.get("kind"))
+
+
+def whole(kind: Kind[Any], item: Mapping[str, Any]) -> Any:
+    """The decoded object, in its namespace: `default` where it says none. Raises `ObjectError`."""
+    decoded = decode(kind.type, item)
+    metadata = decoded.metadata
+    if not kind.is_namespaced or metadata.namespace:
+        return decoded
+    return structs.replace(decoded, metadata=structs.replace(metadata, namespace=NAMESPACE))

@@ -89,5 +89,5 @@ def checked_trees(parsed: Sequence[Parsed], plugins: Plugins) -> Checked:
 
 
 def _stands_in(policy: ir.Policy, finding: Diagnostic) -> bool:
-    """Whether the finding is about the policy's text: a member that does not parse is not in the tree that is checked."""
+    """Whether it is about the policy's text: a member that does not parse is not in the tree that is checked."""
     return finding.file == policy.source.file and policy.span.start <= finding.span.start <= policy.span.end

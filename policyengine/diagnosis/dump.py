@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from policyengine.cluster import pod_groups
+from policyengine.cluster.allocatable import unreadable
 from policyengine.cluster.kinds import (
     BY_KIND,
     CONFIG_MAPS,
@@ -26,8 +25,8 @@ from policyengine.cluster.kinds import (
     SCHEDULING_POLICIES,
     Kind,
     kind_of,
+    whole,
 )
-from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Affinity, Pod
 from policyengine.cluster.view import ClusterView
@@ -42,7 +41,6 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 
 _KINDS: Final[Mapping[str, Kind[Any]]] = {NODES.kind: NODES, PODS.kind: PODS, **BY_KIND}
-NAMESPACE: Final = "default"
 """Of an object that is in one and does not say in which, as in a manifest."""
 
 
@@ -81,17 +79,8 @@ def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
     for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == PODS.kind):
         _refuse_controls(kind, item)
         if kind in _KINDS:
-            found.append(DumpedObject(kind, _whole(_KINDS[kind], item)))
+            found.append(DumpedObject(kind, whole(_KINDS[kind], item)))
     return found
-
-
-def _whole(kind: Kind[Any], item: Mapping[str, Any]) -> Any:
-    """The decoded object, in its namespace."""
-    decoded = decode(kind.type, item)
-    metadata = decoded.metadata
-    if not kind.is_namespaced or metadata.namespace:
-        return decoded
-    return replace(decoded, metadata=replace(metadata, namespace=NAMESPACE))
 
 
 def load_cluster(objects: Iterable[DumpedObject], now: float = 0.0) -> LoadedCluster:
@@ -203,6 +192,12 @@ def nodes_without_room(objects: Iterable[DumpedObject]) -> list[str]:
     """The nodes whose allocatable has no `pods`, by name: no kubelet has told it, and no pod fits there."""
     nodes = (one.object for one in objects if one.kind == NODES.kind)
     return [node.metadata.name for node in nodes if "pods" not in (node.status.allocatable or {})]
+
+
+def nodes_unreadable(objects: Iterable[DumpedObject]) -> list[tuple[str, str]]:
+    """The nodes whose allocatable counts as nothing, by name, and why."""
+    nodes = (one.object for one in objects if one.kind == NODES.kind)
+    return [(node.metadata.name, why) for node in nodes if (why := unreadable(node))]
 
 
 def _referred_to(pod: Pod) -> set[str]:

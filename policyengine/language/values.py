@@ -203,7 +203,10 @@ def parse_timestamp(text: str) -> int:
         moment = datetime.fromisoformat(f"{date}T{time}{zone.upper()}")
     except ValueError:
         raise EvaluationError(f"`{shortened(text)}` is not a time; write it as `2026-01-05T18:30:00+01:00`") from None
-    return in_int64((moment - _EPOCH) // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0")))
+    nanoseconds = (moment - _EPOCH) // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0"))
+    if not INT64_MIN <= nanoseconds <= INT64_MAX:
+        raise EvaluationError(f"`{shortened(text)}` is out of range: times are from 1677-09-21 to 2262-04-11")
+    return nanoseconds
 
 
 def format_duration(nanoseconds: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
-from policyengine.diagnosis.dump import NAMESPACE, ClusterShapeError, objects_in
+from policyengine.cluster.kinds import BY_KIND, NAMESPACE, NODES, PODS, Kind
+from policyengine.diagnosis.dump import ClusterShapeError, objects_in
 
 Object = dict[str, Any]
 _SERVERS: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")

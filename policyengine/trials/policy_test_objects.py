@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from policyengine.cluster.allocatable import unreadable
 from policyengine.cluster.kinds import GROUP_LABEL
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import decode
+from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import Namespace, PodGroup
 from policyengine.compiler.params import convert
@@ -22,8 +23,12 @@ _RESOURCES = {"storage": "ephemeral-storage"}
 
 
 def given_node(step: ir_test.GivenNode) -> Node:
-    """The node. Raises `ObjectError` where `spec` or `status` holds something that a node does not."""
-    return decode(Node, node_item(step))
+    """The node. Raises `ObjectError` where `spec` or `status` holds something that a node does not, or an amount is
+    negative."""
+    node = decode(Node, node_item(step))
+    if why := unreadable(node):
+        raise ObjectError(f"Node `{node.metadata.name}`: {why}")
+    return node
 
 
 def node_item(step: ir_test.GivenNode) -> Json:

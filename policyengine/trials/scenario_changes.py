@@ -9,8 +9,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from policyengine.cluster.kinds import STRUCTS
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, NAMESPACE, kind_of, whole
+from policyengine.cluster.objects import ObjectError
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved, ProfileReplaced
@@ -167,7 +167,7 @@ def _object(play: Play, change: Clause) -> None:
 def _see_object(play: Play, item: Json, place: Place) -> None:
     kind = _kind(item, place)
     try:
-        play.trial.see(ObjectObserved(kind, decode(STRUCTS[kind], item)))
+        play.trial.see(ObjectObserved(kind, whole(GIVEN[kind], item)))
     except ObjectError as error:
         raise ScenarioError(str(error), place) from None
 
@@ -176,15 +176,16 @@ def _remove_object(play: Play, change: Clause) -> None:
     item = change.said["removeObject"]
     kind = _kind(item, (*change.place, "removeObject"))
     metadata = item["metadata"]
-    play.trial.see(ObjectDeleted(kind, metadata.get("namespace", ""), metadata["name"]))
+    namespace = metadata.get("namespace") or NAMESPACE if GIVEN[kind].is_namespaced else ""
+    play.trial.see(ObjectDeleted(kind, namespace, metadata["name"]))
 
 
 def _kind(item: Json, place: Place) -> str:
     kind = str(item["kind"])
-    if kind in ("Node", "Pod") or kind not in STRUCTS:
-        known = ", ".join(name for name in STRUCTS if name not in ("Node", "Pod"))
+    if kind not in GIVEN_BESIDE:
+        known = ", ".join(GIVEN_BESIDE)
         raise ScenarioError(f"`{kind}` is no kind of object that a scenario gives; there are {known}", (*place, "kind"))
-    return kind
+    return kind_of(item)
 
 
 _CHANGES: Mapping[str, Callable[[Play, Clause], None]] = {

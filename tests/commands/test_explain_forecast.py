@@ -183,6 +183,9 @@ def test_nodes_that_say_no_room_for_pods_are_told_in_a_line(tmp_path: Path) -> N
     [line] = run(written(tmp_path, bare, pod("p"))).stderr.splitlines()
     assert line.startswith("note: 1 node in ") and "such as a, say no `pods` in status.allocatable" in line
     assert run(written(tmp_path, node(), pod("p"))).stderr == ""
+    bare["status"]["allocatable"] |= {"pods": "110", "cpu": "-4"}
+    [line] = run(written(tmp_path, bare, pod("p"))).stderr.splitlines()
+    assert "status.allocatable: `cpu`: `-4` is negative" in line and line.endswith("no pod fits there")
 
 
 @pytest.mark.parametrize(

@@ -360,3 +360,35 @@ def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     ended = run(file)
     assert ended.exit_code == 0, ended.output
+
+
+NATIVE = """
+nodes: {a: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}
+tests:
+  - name: of two one is there
+    objects:
+      - apiVersion: scheduling.k8s.io/v1beta1
+        kind: PodGroup
+        metadata: {name: g}
+        spec: {schedulingPolicy: {gang: {minCount: 2}}}
+    pods: {p: {spec: {schedulingGroup: {podGroupName: g}}}}
+    expect:
+      - {pod: p, waits: true}
+"""
+
+
+def test_a_pod_group_of_kubernetes_own_is_one_and_without_a_namespace_it_is_in_default(folder: Path) -> None:
+    gang = """gang "g" { key: pod.podGroup.orValue("") min: podGroup.?minMember.orValue(1) timeout: 1min }"""
+    (folder / "g.policy").write_text(f'policy "g" {{ {gang} }}')
+    (folder / "g.test.yaml").write_text(NATIVE)
+    result = run(folder / "g.test.yaml")
+    assert result.exit_code == 0, result.output
+    (folder / "g.test.yaml").write_text(NATIVE.replace("kind: PodGroup", "kind: NativePodGroup"))
+    result = run(folder / "g.test.yaml")
+    assert result.exit_code == 2 and "ConfigMap, PodGroup, Lease\n" in result.stderr
+
+
+def test_a_node_with_an_amount_below_0_is_told_and_not_taken_for_one_without_room(folder: Path) -> None:
+    step = 'given node "a" { allocatable: {cpu: -4, memory: 8Gi, pods: 10} }'
+    result = run(policy(folder, f'test "t" {{ {step} given pod "p" {{}} expect "p" on "a" }}'))
+    assert result.exit_code == 1 and "status.allocatable: `cpu`: `-4` is negative" in result.stdout

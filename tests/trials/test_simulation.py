@@ -162,6 +162,9 @@ def test_objects_of_other_kinds_count() -> None:
     ]
     found = by_name(run(pods, objects=[budget]))
     assert (found["kept"].state, found["other"].state) == ("running", "preempted")
+    budget["metadata"] = {"name": "b"}  # of the pods' namespace, where it says none
+    found = by_name(run(pods, objects=[budget]))
+    assert (found["kept"].state, found["other"].state) == ("running", "preempted")
 
 
 EXPECTATIONS = [

@@ -52,9 +52,10 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
     Raises:
         UnusableInput: the file cannot be read, or holds no cluster.
     """
+    from policyengine.cluster.kinds import NAMESPACE
     from policyengine.cluster.objects import ObjectError
     from policyengine.commands.explaining.cluster_file import read_cluster
-    from policyengine.diagnosis.dump import NAMESPACE, ClusterShapeError, objects_in, read_objects
+    from policyengine.diagnosis.dump import ClusterShapeError, objects_in, read_objects
     from policyengine.plugins.registry import with_default_profile
 
     where = "standard input" if str(path) == "-" else f"`{path}`"
@@ -108,9 +109,10 @@ def from_server(server: Server, given: Sequence[Profile] | None) -> ExplainedClu
 
 
 async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedCluster:
+    from policyengine.cluster.kinds import NAMESPACE
     from policyengine.commands.cluster_client import connected
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.diagnosis.dump import NAMESPACE, DumpedObject
+    from policyengine.diagnosis.dump import DumpedObject
     from policyengine.kube.config.access import Unreachable
     from policyengine.kube.http.client import ApiError, ConnectionFailed
     from policyengine.kube.listing import list_cluster, list_policies
@@ -141,7 +143,12 @@ async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedC
 
 
 def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
-    from policyengine.diagnosis.dump import missing_kinds, nodes_without_room, pods_without_priority
+    from policyengine.diagnosis.dump import (
+        missing_kinds,
+        nodes_unreadable,
+        nodes_without_room,
+        pods_without_priority,
+    )
 
     notes = []
     if missing := missing_kinds(objects, profiles):
@@ -160,6 +167,10 @@ def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profil
             f"{len(nodes)} node{'s' * (len(nodes) > 1)} in {where}, such as {nodes[0]}, say no `pods` in "
             "status.allocatable, as kubelets do: no pod fits there"
         )
+    if unread := nodes_unreadable(objects):
+        name, why = unread[0]
+        more = f", nor on {len(unread) - 1} more" if len(unread) > 1 else ""
+        notes.append(f"node {name} in {where}: {why}; no pod fits there{more}")
     return notes
 
 

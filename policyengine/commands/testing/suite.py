@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
-from policyengine.cluster.kinds import STRUCTS
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, kind_of, whole
+from policyengine.cluster.objects import ObjectError
 from policyengine.commands.manifests import read_text
 from policyengine.commands.policy_files import SUITE
 from policyengine.commands.testing.suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
@@ -92,11 +92,11 @@ def _name(values: SuiteValues, node: yaml.Node) -> str:
 
 def _object(values: SuiteValues, node: yaml.Node) -> Message:
     item = values.value(node)
-    kind = STRUCTS.get(item["kind"])
-    if kind is None or item["kind"] in ("Node", "Pod"):
-        known = ", ".join(name for name in STRUCTS if name not in ("Node", "Pod"))
+    if item["kind"] not in GIVEN_BESIDE:
+        known = ", ".join(GIVEN_BESIDE)
         raise values.wrong(node, f"`{item['kind']}` is no kind that a test gives; there are {known}")
+    kind = kind_of(item)
     try:
-        return ObjectObserved(item["kind"], decode(kind, item))
+        return ObjectObserved(kind, whole(GIVEN[kind], item))
     except ObjectError as error:
         raise values.wrong(node, str(error)) from None
