@@ -11,7 +11,8 @@ Rules:
    member.
 2. A member that was refused for itself waits for what its refusers registered. A member that had room, or was not
    refused for itself, waits for the others: it has no events of its own, and is brought along by the first that wakes.
-   So is one that another rule of the gang's name refused.
+   So is one that another rule of the gang's name refused. What refused one of the smallest, packed tightly, may be
+   another plugin: all wait for what that registered too.
 3. All members tried back off alike, by the largest count of refusals among them.
 4. A refused gang holds nothing but what is bound, and, while its victims are going, its nominations: to end one wakes
    those who wait beside it, its own members too, and the gang would be tried without a pause.
@@ -25,6 +26,7 @@ NodeResourcesFit registered, a and b for c.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from policyengine.cluster.workload_objects import NativePodGroup
@@ -72,16 +74,17 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
         return
     packed.undo()
     message = _message(gang, draft, count, len(members))
-    if _preempt_whole(core, served, gang, members, count, draft.refused, message):
+    refused = _refused_either_way(gang, members, draft, packed)
+    if _preempt_whole(core, served, gang, members, count, refused, message):
         return
     for make_room in (Draft.make_room, Draft.pack_making_room) if _may_preempt(core, served, members, count) else ():
         cleared = Draft(core, served)
         helps = make_room(cleared, members, count, gang.members)
         cleared.undo()
         if helps:
-            _preempt(core, served, gang, cleared, members, draft.refused, message)
+            _preempt(core, served, gang, cleared, members, refused, message)
             return
-    _refuse(core, served, gang, members, draft.refused, message)
+    _refuse(core, served, gang, members, refused, message)
     node_choice.reserve_for(core, served, gang, members, count)
     _note_when_overdue(core, gang)
 
@@ -206,6 +209,20 @@ def _tell_groups(core: Core, members: list[QueuedPod], reason: str, message: str
     """What came of the attempt is the same for all members, and so for their PodGroup."""
     for queued in members:
         core.pod_groups.refuse(queued.pod, reason, message)
+
+
+def _refused_either_way(gang: Gang, members: list[QueuedPod], draft: Draft, packed: Draft) -> dict[str, Refused]:
+    """What keeps each member waiting: its own refusal, and what refused one of them packed tightly. The next time it is
+    the packing that may fit, and where another plugin than before stood against it nobody would be woken."""
+    also = frozenset(plugin for one in packed.refused.values() for plugin in one.plugins)
+    if not also:
+        return draft.refused
+    found = {}
+    for queued in members:
+        one = draft.refused.get(queued.uid) or Refused(queued, "")
+        own = one.plugins or frozenset({gang.rule})
+        found[queued.uid] = one if one.is_error else replace(one, plugins=own | also)
+    return found
 
 
 def _preempt(

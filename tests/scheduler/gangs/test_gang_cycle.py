@@ -57,6 +57,21 @@ def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
     assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
 
 
+def test_what_stands_against_the_packing_alone_wakes_the_gang_too():
+    """In the queue's order the quota refuses the others beside the large a; of the small ones one has no room."""
+    driver = driven("""
+      queue { order by pod.requests.cpu desc }
+      gang "crew" when "gang" in pod.labels { key: pod.labels["gang"] min: 3 timeout: 60s }
+      quota "crew" when "gang" in pod.labels { limit: {cpu: 2} }
+    """)
+    driver.see(node("n1", pods="3"), pod("stands").node("n1"))
+    driver.see(member("a", cpu="2"), *(member(name, cpu="600m") for name in "bcd"))
+    assert binds(driver.cycle()) == {}
+    driver.now += 15
+    driver.send(PodDeleted("default", "stands"))
+    assert sorted(binds(driver.cycle())) == ["b", "c", "d"]
+
+
 def test_the_member_whose_turn_it_was_goes_on_alone_where_smaller_ones_were_enough():
     driver = scheduler().showing(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
     assert binds(driver.cycle()) == {"b": "n1", "c": "n1"}
