@@ -1,4 +1,4 @@
-"""Reads a file that a user names: a regular one, of bounded size.
+"""Reads a file that a user names, a regular one of bounded size; and replaces one.
 
 A pipe without a writer would hang, a device might never end. Both are refused before they are opened. A pipe that the
 shell opened (`<(kubectl get …)`, `/dev/stdin`) has a writer and is read.
@@ -7,7 +7,9 @@ shell opened (`<(kubectl get …)`, `/dev/stdin`) has a writer and is read.
 from __future__ import annotations
 
 import errno
+import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,6 +51,29 @@ def read_stream(stream: BinaryIO, most: int) -> bytes:
     if len(read) > most:
         raise _too_large(most)
     return bytes(read)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Have the file hold something else, whole: where the disk is full, or the process ends meanwhile, it stays as it
+    was. A link to it stays one; rights and, where that may be, owners are kept.
+
+    Raises OSError, also for a file that may not be written to.
+    """
+    place = Path(os.path.realpath(path))
+    draft = place.with_name(f".policyengine-{os.getpid()}")
+    with place.open("r+b") as old:
+        found = os.fstat(old.fileno())
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+        with suppress(OSError):
+            os.chown(draft, found.st_uid, found.st_gid)
+        draft.chmod(stat.S_IMODE(found.st_mode))
+        draft.replace(place)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
 
 
 def is_folder(path: Path) -> bool:

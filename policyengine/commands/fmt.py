@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
+from policyengine import regular_file
 from policyengine.commands.options import is_coloured, output_option, stdin_name_option
 from policyengine.commands.policy_files import MANIFESTS, standard_input
 from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import SourceError, read_source
-from policyengine.regular_file import is_folder
 
 
 @click.command()
@@ -35,7 +35,7 @@ def fmt(check: bool, diff: bool, output: str, stdin_name: str, paths: tuple[str,
     if output == "json" and (diff or "-" in paths):
         raise click.UsageError("-o json tells which files change; it goes with neither --diff nor `-`")
     worst, changed = 0, dict[str, bool]()
-    for path in _files(paths):
+    for path in dict.fromkeys(_files(paths)):
         one = _Formatted(path, stdin_name if path == Path("-") else None)
         code = one.run(check, diff, output == "text")
         worst, changed[one.name] = max(worst, code), one.differs
@@ -49,7 +49,7 @@ def fmt(check: bool, diff: bool, output: str, stdin_name: str, paths: tuple[str,
 def _files(paths: tuple[str, ...]) -> Iterator[Path]:
     for name in paths:
         path = Path(name)
-        if is_folder(path):
+        if regular_file.is_folder(path):
             yield from sorted(found for found in path.rglob("*.policy") if found.is_file())
         else:
             yield path
@@ -86,7 +86,10 @@ class _Formatted:
         if self.is_stdin:
             click.echo(text, nl=False)
             return 0
-        return _write(self.path, text, told) if self.differs else 0
+        if self.differs:
+            self.differs = _is_written(self.path, text, told)
+            return 0 if self.differs else 2
+        return 0
 
 
 def _unchanged(path: Path, text: str) -> bool:
@@ -94,17 +97,17 @@ def _unchanged(path: Path, text: str) -> bool:
     return path.read_bytes() == text.encode()
 
 
-def _write(path: Path, text: str, told: bool) -> int:
+def _is_written(path: Path, text: str, told: bool) -> bool:
     try:
-        path.write_bytes(text.encode())
+        regular_file.replace(path, text.encode())
     except OSError as error:
         click.echo(
             f"error: `{escaped(str(path))}` cannot be written: {(error.strerror or str(error)).lower()}", err=True
         )
-        return 2
+        return False
     if told:
         click.echo(f"changed {escaped(str(path))}")
-    return 0
+    return True
 
 
 def _difference(source: Source, text: str) -> str:

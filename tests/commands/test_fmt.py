@@ -103,3 +103,9 @@ def test_a_manifest_is_no_policy_file(tmp_path: Path) -> None:
     found = run(tmp_path / "a.yaml")
     assert (found.exit_code, found.stdout) == (2, "")
     assert "is a manifest; fmt writes policy files" in found.stderr
+
+
+def test_a_file_that_is_named_twice_is_counted_once_and_as_changed(tmp_path: Path) -> None:
+    (tmp_path / "a.policy").write_text('policy "a"   {}')
+    result = CliRunner().invoke(fmt, ["-o", "json", str(tmp_path / "a.policy"), str(tmp_path)])
+    assert json.loads(result.stdout) == [{"file": str(tmp_path / "a.policy"), "changed": True}]

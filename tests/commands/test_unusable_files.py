@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,3 +168,26 @@ def test_a_link_to_itself_beside_a_policy_is_no_matter_and_as_a_suites_policy_it
     (tmp_path / "loop.test.yaml").write_text("tests: [{name: t, nodes: {a: {}}, pods: {p: {}}, expect: []}]")
     ended = policyengine("test", tmp_path / "loop.test.yaml")
     assert ended.code == 2 and "cannot be read: too many levels of symbolic links" in ended.err
+
+
+@pytest.mark.parametrize("command", [("fmt",), ("lint", "--fix")])
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path, text = tmp_path / "p.policy", 'policy "p" { filter "f" { require !!node.ready else "is not ready yet" } }'
+    path.write_text(text)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(text) // 2, hard))
+    try:
+        ended = policyengine(*command, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert ended.code == 2 and "cannot be written: file too large" in ended.err and "changed 1" not in ended.err
+    assert path.read_text() == text and [one.name for one in tmp_path.iterdir()] == ["p.policy"]
+
+
+def test_a_link_to_a_file_that_is_written_stays_one_and_rights_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "p.policy").write_text('policy  "p" {}')
+    (tmp_path / "p.policy").chmod(0o640)
+    (tmp_path / "link.policy").symlink_to("p.policy")
+    assert policyengine("fmt", tmp_path / "link.policy").code == 0
+    assert (tmp_path / "link.policy").is_symlink() and (tmp_path / "p.policy").read_text() == 'policy "p" {}\n'
+    assert (tmp_path / "p.policy").stat().st_mode & 0o777 == 0o640

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from policyengine import regular_file
 from policyengine.commands.linting.files import Linted, linted
 from policyengine.commands.policy_files import texts_and_errors
 from policyengine.language.diagnostics import Diagnostic, Edit, Source, has_errors
@@ -60,9 +61,12 @@ def _fix_file(group: Sequence[Linted]) -> list[Fixed]:
     if not chosen:
         return []
     text = applied(shown.text, [edit for finding in chosen if finding.fix for edit in finding.fix.edits])
-    if text == shown.text or not _reads_as_before(group, text):
-        return []
-    _write(Path(shown.file), text)
+    try:
+        if text == shown.text or not _reads_as_before(group, text):
+            return []
+        _write(Path(shown.file), text)
+    except OSError as error:
+        raise SourceError(f"`{shown.file}` cannot be written: {regular_file.reason(error)}") from None
     return [
         Fixed(shown.file, shown.line_column(finding.span.start)[0], finding.code, finding.fix.title)
         for finding in chosen
@@ -105,8 +109,5 @@ def _mistakes(sources: Iterable[Source]) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        mark = _MARK if path.read_bytes().startswith(_MARK) else b""
-        path.write_bytes(mark + text.encode())
-    except OSError as error:
-        raise SourceError(f"`{path}` cannot be written: {(error.strerror or str(error)).lower()}") from None
+    mark = _MARK if path.read_bytes().startswith(_MARK) else b""
+    regular_file.replace(path, mark + text.encode())
