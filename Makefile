@@ -14,7 +14,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "policyengine needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --no-deps --require-hashes -r requirements.lock # which is whole: pyproject.toml says what is left out
+	$(PIP) --no-deps --no-compile --require-hashes -r requirements.lock # which is whole; most of it is never imported
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 

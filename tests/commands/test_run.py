@@ -6,6 +6,7 @@ from pathlib import Path
 
 from policyengine.simulator.sandbox import kubeconfig
 from tests.commands.process import policyengine
+from tests.e2e.cluster import process
 
 
 def nobody_listens() -> str:
@@ -21,6 +22,16 @@ def test_an_unreachable_server_exits_with_3(tmp_path: Path) -> None:
     assert ended.code == 3
     assert ended.err.startswith(f"error: cannot reach the API server `{server}`")
     assert ended.err.count("\n") == 1
+
+
+def test_an_address_that_is_taken_exits_with_2(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    cluster = process("-m", "tests.commands.empty_cluster", str(config), until="up")
+    with cluster, socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = policyengine("run", "--kubeconfig", config, "--no-leader-elect", "--listen", address)
+    assert ended.code == 2
+    assert f"error: cannot listen on `{address}`: address already in use; choose another" in ended.err
 
 
 def test_a_kubeconfig_without_a_current_context_exits_with_2(tmp_path: Path) -> None:
