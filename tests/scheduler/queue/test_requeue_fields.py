@@ -86,8 +86,13 @@ def waiting(name: str = "waiting") -> PodBuilder:
     return make_pod(name).req(cpu="1").scheduler("nobody").created("2026-01-01T00:00:00Z")
 
 
+def scheduler_name(rule: str) -> str:
+    return rule.replace(" ", "-")
+
+
 def own(rule: str) -> PodBuilder:
-    return make_pod(f"own-{list(RULES).index(rule)}").req(cpu="1").scheduler(rule).label(GROUP, "crew")
+    pod = make_pod(f"own-{list(RULES).index(rule)}").req(cpu="1")
+    return pod.scheduler(scheduler_name(rule)).label(GROUP, "crew")
 
 
 GROUP = "scheduling.x-k8s.io/pod-group"
@@ -231,7 +236,9 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
        ) for what, (change, names) in POD_CHANGES.items()},
 }  # fmt: skip
 PROFILES = [
-    compile_policy(f'policy "p" {{ scheduler "{rule}" base none filter "f" {{ require {condition} }} }}')
+    compile_policy(
+        f'policy "p" {{ scheduler "{scheduler_name(rule)}" base none filter "f" {{ require {condition} }} }}'
+    )
     for rule, condition in RULES.items()
 ]
 
