@@ -170,10 +170,11 @@ class Runner:
 
     def _unwritten_since(self) -> float | None:
         """Since when a predecessor that died may have left bindings without events: it wrote its last ones up to
-        `EVENTS_BEHIND` after the bindings, and its lease had to run out."""
+        `EVENTS_BEHIND` after the bindings, later where requests are limited, and its lease had to run out."""
         if self._elector is None or not self._elector.predecessor_died:
             return None
-        return self._clock.now() - self._elector.settings.lease_duration - EVENTS_BEHIND
+        behind = EVENTS_BEHIND + self._writer.queue.longest_wait
+        return self._clock.now() - self._elector.settings.lease_duration - behind
 
     def _lose_cache(self) -> None:
         self.synced.clear()

@@ -23,8 +23,9 @@ class TokenBucket:
 
     def __init__(self, clock: Clock, qps: float, burst: int) -> None:
         self._clock = clock
-        self._interval = 1.0 / qps
-        self._slack = (burst - 1) * self._interval
+        self.interval = 1.0 / qps
+        """Seconds between two tokens."""
+        self._slack = (burst - 1) * self.interval
         self._next = clock.monotonic() - self._slack
         """When the bucket, were it never full, would give the next token."""
 
@@ -32,7 +33,7 @@ class TokenBucket:
         """Wait for a token."""
         now = self._clock.monotonic()
         at = max(self._next, now - self._slack)
-        self._next = at + self._interval
+        self._next = at + self.interval
         if at > now:
             await self._clock.sleep(at - now)
 

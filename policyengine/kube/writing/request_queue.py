@@ -30,8 +30,9 @@ T = TypeVar("T")
 Request = Callable[[], Awaitable[object]]
 """Sends something, and answers for what becomes of it."""
 
-BACKLOG = 1024
-"""Background writes that may wait while pods are decided."""
+BACKLOG = 8192
+"""Background writes that may wait while pods are decided: a burst is bound before its events are written. With those of
+the bindings under way they stay below `LIMIT`."""
 LIMIT = 10_000
 """Background writes that may wait while the server fails them."""
 _GLANCE = 0.02
@@ -124,6 +125,12 @@ class RequestQueue:
     def depths(self) -> list[tuple[WorkCounts, int]]:
         """How much waits, of each priority."""
         return [(self.urgent, len(self._urgent)), (self.background, len(self._waiting))]
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds that a background write may wait for tokens: behind as many bindings as writes may wait, and behind
+        those writes; 0 where requests are not limited."""
+        return 0.0 if self._limiter is None else 2 * BACKLOG * self._limiter.interval
 
     @property
     def has_room(self) -> bool:

@@ -156,6 +156,16 @@ def test_writes_that_fail_together_are_one_failure_to_wait_for() -> None:
     assert written[-1] < 1 + 2 * 1.6, "a second without a server, and the second pause"
 
 
+def test_a_write_waits_for_the_tokens_of_as_many_bindings_and_writes_as_may_wait() -> None:
+    async def waits(qps: float) -> float:
+        clock = VirtualClock()
+        limiter = TokenBucket(clock, qps, 10) if qps else None
+        return RequestQueue(clock, random.Random(1), limiter=limiter).longest_wait
+
+    assert run(waits(64.0)) == BACKLOG / 64.0 + BACKLOG / 64.0
+    assert run(waits(0.0)) == 0.0
+
+
 def test_a_server_that_is_down_is_tried_with_one_write_each_time_another_and_has_room_meanwhile() -> None:
     tried: list[tuple[float, int]] = []
 
