@@ -1,7 +1,8 @@
 """Parameters from outside: plain values or text become values of the declared type, within the declared bounds.
 
-A number in a text is read as the grammar reads a literal: `-7`, `0x10`, `1e3`, and no `1_0`, no `+7`, no digits of
-another alphabet. A text holds whole characters: half of one (a lone surrogate) is no value.
+A number in a text is read as a policy has it: `-7`, `0x10`, `1e3`, `-5s`, and no `1_0`, no `+7`, no digits of
+another alphabet, no `5m` of memory, no `1Ki` of cpu. A text holds whole characters: half of one (a lone surrogate) is
+no value.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from policyengine import quantity
 from policyengine.language import ir
+from policyengine.language.checking.literal_types import BINARY, DECIMAL, whole
 from policyengine.language.checking.param_checks import outside
 from policyengine.language.diagnostics import printable
 from policyengine.language.parsing.grammar import patterns
@@ -122,7 +124,7 @@ def _converted(value: Any, type_: Type) -> object:
 
 def _parsed(value: object, form: type[Any]) -> Any:
     """A list or map, or the JSON of one."""
-    found = json.loads(value) if isinstance(value, str) else value
+    found = json.loads(value, object_pairs_hook=_once) if isinstance(value, str) else value
     if not isinstance(found, form):
         raise ValueError
     return found
@@ -155,14 +157,44 @@ def _text(value: str) -> str:
     return value
 
 
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h|d)", re.ASCII)
+_DURATION = re.compile(r"(-?[0-9]*\.?[0-9]+)(ms|s|min|h|d)", re.ASCII)
+_AMOUNT = re.compile(r"(-?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)([mkMGTP]|[KMGTPE]i)?", re.ASCII)
 
 
 def _duration(value: str) -> int:
     match = _DURATION.fullmatch(value)
     if match is None:
         raise ValueError
-    return in_int64(round(Fraction(match[1]) * NANOSECONDS[match[2]]))
+    return _grains(Fraction(match[1]) * NANOSECONDS[match[2]])
+
+
+def _cpu(value: float | str) -> int:
+    return _grains(_amount(value, tuple(BINARY)) * 1000)
+
+
+def _bytes(value: float | str) -> int:
+    return _grains(_amount(value, ("m",)))
+
+
+def _amount(value: float | str, others: Sequence[str]) -> Fraction:
+    """`others`: the suffixes that no amount of the kind has."""
+    match = _AMOUNT.fullmatch(str(value))
+    if match is None or len(match[0]) > MAX_WORD or match[2] in others:
+        quantity.nanos(value)  # raises what names the suffix that is meant
+        raise ValueError
+    return Fraction(match[1]) * (BINARY.get(match[2]) or DECIMAL.get(match[2], 1))
+
+
+def _grains(amount: Fraction) -> int:
+    """Rounded as a literal is."""
+    return in_int64(whole(abs(amount), amount < 0))
+
+
+def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
 
 
 _NUMBERS = (int, float, str)
@@ -173,8 +205,8 @@ _CONVERSIONS: dict[Kind, tuple[tuple[type, ...], Callable[[Any], object]]] = {
     Kind.STRING: ((str,), _text),
     Kind.DURATION: ((str,), _duration),
     Kind.TIMESTAMP: ((str,), parse_timestamp),
-    Kind.CPU: (_NUMBERS, quantity.milli_value),
-    Kind.MEMORY: (_NUMBERS, quantity.value),
-    Kind.STORAGE: (_NUMBERS, quantity.value),
+    Kind.CPU: (_NUMBERS, _cpu),
+    Kind.MEMORY: (_NUMBERS, _bytes),
+    Kind.STORAGE: (_NUMBERS, _bytes),
 }
 """Kind -> the types that stand for a value of it, and how they are read; a bool is no number."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.literal_types import BINARY, DECIMAL
+from policyengine.language.checking.literal_types import BINARY, DECIMAL, whole
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.parsing.member_parser import parse_expression
@@ -318,11 +318,11 @@ def _folded(
 
 def _value(expr: _Number, sign: int) -> object:
     if isinstance(expr, syntax.DurationLiteral):
-        return Duration(_bounded(sign * int(Fraction(expr.number) * NANOSECONDS[expr.unit])))
+        return Duration(_bounded(sign * whole(Fraction(expr.number) * NANOSECONDS[expr.unit])))
     if isinstance(expr, syntax.QuantityLiteral):
         if expr.suffix == "m":
-            return Cpu(_bounded(sign * int(Fraction(expr.number))))
-        return Memory(_bounded(sign * int(Fraction(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix]))))
+            return Cpu(_bounded(sign * whole(Fraction(expr.number))))
+        return Memory(_bounded(sign * whole(Fraction(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix]))))
     if isinstance(expr.value, str | bool) or expr.value is None:
         return expr.value
     return sign * expr.value if isinstance(expr.value, float) else _bounded(sign * expr.value)

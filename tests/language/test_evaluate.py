@@ -140,3 +140,8 @@ def test_a_default_that_is_not_needed_is_not_evaluated() -> None:
     assert evaluate("optional.of(1).or(optional.of(1 / 0)).value()") == 1
     with pytest.raises(EvaluationError):
         evaluate("optional.none().orValue(1 / 0)")
+
+
+@pytest.mark.parametrize(("written", "value"), [("0.3Ki", 308), ("-0.3Ki", -308), ("0.5m", 1), ("2.5m", 3)])
+def test_an_amount_is_rounded_as_in_a_policy(written: str, value: int) -> None:
+    assert evaluate(written, {}) == value

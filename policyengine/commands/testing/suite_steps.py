@@ -167,6 +167,8 @@ class _Test:
         except ParamError:
             raise self._values.wrong(node, f"`{node.value}` is no duration; write `10s` or `5min`") from None
         assert isinstance(value, int)
+        if value < 0:
+            raise self._values.wrong(node, f"`{node.value}` is in the past; time goes on by `10s` or `5min`")
         return value
 
     def _now(self, node: yaml.Node) -> ir_test.Step:

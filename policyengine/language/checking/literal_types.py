@@ -150,7 +150,7 @@ def converted(report: Report, expr: Number, expected: Type | None, negative: boo
     """A literal in the type it meets, if it fits that, else in its own; reports what is wrong with it."""
     span = expr.span
     if isinstance(expr, syntax.DurationLiteral):
-        return _integer(report, _signed(_number(expr.number) * NANOSECONDS[expr.unit], negative), DURATION, span)
+        return _integer(report, whole(_number(expr.number) * NANOSECONDS[expr.unit], negative), DURATION, span)
     type_ = expected if expected is not None and fits(expr, expected) else natural(expr)
     if type_ is None:
         assert isinstance(expr, syntax.QuantityLiteral)
@@ -173,7 +173,7 @@ def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) 
     if type_ == DOUBLE:
         return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))
     grains = (Fraction(value) if isinstance(value, float) else value) * (1000 if type_ == CPU else 1)
-    return _integer(report, _signed(grains, negative), type_, span)
+    return _integer(report, whole(grains, negative), type_, span)
 
 
 def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negative: bool) -> ir.Expr:
@@ -194,7 +194,7 @@ def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negativ
         return report.error(WRONG_LITERAL, text, span, fix)
     factor = BINARY.get(expr.suffix) or DECIMAL[expr.suffix]
     grains = _number(expr.number) * factor * (1000 if type_ == CPU else 1)
-    return _integer(report, _signed(grains, negative), type_, span)
+    return _integer(report, whole(grains, negative), type_, span)
 
 
 def _no_count(report: Report, expr: syntax.QuantityLiteral) -> ir.Expr:
@@ -203,12 +203,12 @@ def _no_count(report: Report, expr: syntax.QuantityLiteral) -> ir.Expr:
     if expr.suffix == "m":
         text = f"{written} is {expr.number} milli, an amount of cpu; an int is a whole number, and minutes are `min`"
         return report.error(WRONG_LITERAL, text, expr.span)
-    whole = _number(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix])
+    amount = _number(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix])
     if expr.suffix in BINARY:
         text = f"{written} is an amount of memory, and an int has no suffix: compare an amount, or write a whole number"
         return report.error(WRONG_LITERAL, text, expr.span)
-    text = f"{written} is an amount, and an int has no suffix: write `{_signed(whole, False)}`"
-    return report.error(WRONG_LITERAL, text, expr.span, replacing(expr.span, str(_signed(whole, False)), safe=True))
+    text = f"{written} is an amount, and an int has no suffix: write `{whole(amount)}`"
+    return report.error(WRONG_LITERAL, text, expr.span, replacing(expr.span, str(whole(amount)), safe=True))
 
 
 def _qos(report: Report, value: str, span: Span) -> ir.Expr:
@@ -223,8 +223,8 @@ def _number(text: str) -> Fraction:
     return Fraction(text.removesuffix("."))
 
 
-def _signed(value: Fraction | int, negative: bool) -> int:
-    """Rounded away from zero to a whole number of grains."""
+def whole(value: Fraction | int, negative: bool = False) -> int:
+    """A size in whole grains, as Kubernetes rounds it: up; or the negative of that."""
     size = -(-value.numerator // value.denominator)
     return -size if negative else size
 
