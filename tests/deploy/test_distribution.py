@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from hashlib import sha256
@@ -99,6 +100,12 @@ def test_the_image_starts_from_a_digest_and_ends_without_pip() -> None:
     bases = {stage[1] for stage in stages} - {stage[3] for stage in stages if len(stage) > 3} - {"scratch"}
     assert len(bases) == 1 and "@sha256:" in bases.pop()
     assert stages[-1] == ["FROM", "scratch"]
+
+
+def test_what_makes_every_process_slow_is_left_out_of_the_lock() -> None:
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for name in about["tool"]["uv"]["exclude-dependencies"]:
+        assert f"\n{name}==" not in (ROOT / "requirements.lock").read_text()
 
 
 def test_what_forecasts_is_locked_as_it_is_tested() -> None:
