@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyengine import regular_file
-from policyengine.commands.options import Duration, cluster_options, file_option
+from policyengine.commands.options import Duration, Number, cluster_options, file_option
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -65,7 +65,7 @@ class Asked:
 @click.option("--interval", type=Duration(), default="1m", show_default=True, help="Between two rounds.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.01,
     show_default=True,
     help="Changes up to this share of a node's size are not written.",

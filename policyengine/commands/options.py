@@ -52,6 +52,15 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+class Number(click.FloatRange):
+    """A number between two others. `nan`, which click takes for one, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.ParamType`."""
+        found = super().convert(value, param, ctx)
+        return self.fail(f"`{value}` is no number", param, ctx) if found != found else found
+
+
 class Moment(_Seconds):
     """`2026-01-05T18:30:00+01:00`, as RFC 3339 has it; seconds since the epoch."""
 

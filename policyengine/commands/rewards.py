@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Duration, cluster_options
+from policyengine.commands.options import Duration, Number, cluster_options
 from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 @click.option("--state-configmap", "configmap", metavar="NS/NAME", help="A ConfigMap instead, for several replicas.")
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(0, 1, min_open=True),
     default=0.1,
     show_default=True,
     help="By how much of the way to a result a reward moves.",
 )
-@click.option("--start", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="The first reward.")
+@click.option("--start", type=Number(0, 1), default=1.0, show_default=True, help="The first reward.")
 @click.option(
     "--healthy-every",
     type=Duration(),

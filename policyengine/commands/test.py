@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from policyengine.commands.options import is_coloured, output_option, param_option
+from policyengine.commands.options import Number, is_coloured, output_option, param_option
 from policyengine.control_characters import escaped_lines
 
 FAILED, UNUSABLE = 1, 2
@@ -18,14 +18,14 @@ FAILED, UNUSABLE = 1, 2
 @click.option(
     "--coverage-min",
     "--fail-under",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     metavar="PERCENT",
     help="Exit 1 if less is covered. Implies --coverage.",
 )
 @click.option("--mutate", is_flag=True, help="Change the policies in small ways; show the changes no test notices.")
 @click.option(
     "--mutation-min",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     metavar="PERCENT",
     help="Exit 1 if fewer changes are noticed. Implies --mutate.",
 )

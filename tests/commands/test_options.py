@@ -34,6 +34,15 @@ def test_a_terminal_gets_colours_unless_no_color_says_none(
 
 
 @pytest.mark.parametrize(
+    "line", ["rewards --rate nan", "rewards --start NaN", "annotate --tolerance nan", "test --coverage-min nan ."]
+)
+def test_what_is_no_number_is_told(line: str) -> None:
+    ended = policyengine(*line.split())
+    assert ended.code == 2
+    assert ended.err.splitlines()[-1].lower().endswith("`nan` is no number")
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("plan new.policy --scenario s --now 2026-01-05T00:00:00Z", "--now is for a dump or a cluster that is there"),

@@ -96,8 +96,9 @@ class Annotator:
             patches = await asyncio.to_thread(lambda: list(self._patches(nodes, measured, now)))
         patches = await self._with_requested(nodes, patches)
         failed = await self._write(patches)
-        known = measured.cpu.keys() | measured.memory.keys() | measured.congestion.keys()
-        return Round(len(nodes), len(known), len(patches) - failed, failed)
+        kinds = (measured.cpu, measured.memory, measured.congestion)
+        known = sum(any(by_node.get(name) for by_node in kinds) for name in nodes)
+        return Round(len(nodes), known, len(patches) - failed, failed)
 
     async def run(self, stop: asyncio.Event, interval: float) -> None:
         """A round every `interval` seconds until `stop` is set."""
