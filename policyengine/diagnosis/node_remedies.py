@@ -25,6 +25,8 @@ _OF_KUBERNETES: Final = ("kubernetes.io", "k8s.io")
 does not last."""
 MOST: Final = 256
 """Nodes that are added."""
+LABELS: Final = 64
+"""Labels a pod may ask for in all, so that it is looked which of them a node lacks."""
 SHAPES: Final = 8
 """Kinds of nodes of which one more is tried."""
 
@@ -59,7 +61,7 @@ def untainted(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt
 def labelled(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     """One of the nodes with the labels that the pod's nodeSelector and node affinity ask for."""
     wanted = _wanted(attempt.pod.shape.spec)
-    if not wanted or any(map(is_of_kubernetes, wanted)):
+    if not 0 < len(wanted) <= LABELS or any(map(is_of_kubernetes, wanted)):
         return
     for row in roomiest(attempt, what_if, rows):
         yield with_labels(attempt, what_if.node(attempt, row), wanted)

@@ -7,7 +7,8 @@ Rules:
    looked at. What the evaluator finds no room for is not played.
 3. A pod that has a node without the change and none with it is told (`costs`); suggestions that cost nobody come first.
 4. A pod that is deleted and has an owner is made again: its twin waits in the play.
-5. The work is bounded: `PLAYS` plays, as long as they take `STEPS` messages together.
+5. The work is bounded: `PLAYS` plays, as long as they take `STEPS` messages together, and `TRIED` sets of changes a
+   round. `suggest` ends when it is told to, with what was found by then: who asks has something else to do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import msgspec
@@ -42,6 +44,8 @@ SHOWN: Final = 4
 PLAYS: Final = 60
 STEPS: Final = 1_000_000
 """Bounds of the work for one pod: 18 plays of 5,000 nodes and 50,000 pods."""
+TRIED: Final = 500
+"""Sets of changes that are tried a round: a pod may have thousands of selectors, each of which could be dropped."""
 PREEMPTING: Final = 8
 """Sets of changes a round after which it is asked whether the policy would make room for the pod."""
 FAILURES: Final = 3
@@ -50,16 +54,19 @@ LEARNT_FROM: Final = 4
 """Plays a round that did not place the pod and are asked what else it would take."""
 
 
-def suggest(evaluator: Evaluator, pod: PodInfo, view: ClusterView) -> list[dict[str, Any]]:
+def suggest(
+    evaluator: Evaluator, pod: PodInfo, view: ClusterView, is_over: Callable[[], bool] = lambda: False
+) -> list[dict[str, Any]]:
     """For a pod by itself: `[{change, changes: [{kind, …, kubectl?}], fits, chosen}]`, the smallest first; empty where
     the pod fits already, where its spec is malformed, and where nothing of what was tried helps.
 
     `fits` is the number of nodes that would fit, `chosen` the one that would be taken. The view is unchanged after.
+    `is_over` is asked again and again whether to end.
     """
     what_if, start = WhatIf(view, lambda _, profile: Evaluator(profile) if profile else evaluator), Attempt(pod)
     if pod.problem is not None or what_if.fits(start):
         return []
-    return _Search(None).run(start, what_if)
+    return _Search(None, is_over).run(start, what_if)
 
 
 def suggest_played(
@@ -105,15 +112,16 @@ class _Found:
 class _Search:
     """Rounds of changes, each tried."""
 
-    def __init__(self, plays: _Plays | None) -> None:
+    def __init__(self, plays: _Plays | None, is_over: Callable[[], bool] = lambda: False) -> None:
         self._plays = plays
+        self._is_over = is_over
         self._seen: set[frozenset[tuple[str, str, str]]] = set()
 
     def run(self, start: Attempt, ground: WhatIf) -> list[dict[str, Any]]:
         """The smallest sets that help, few of them."""
         front, learnt = [start], list[Attempt]()
         for _ in range(DEPTH):
-            tried = (option for attempt in front for option in remedies(attempt, ground))
+            tried = self._bounded(option for attempt in front for option in remedies(attempt, ground))
             new = sorted(self._unseen([*tried, *learnt]), key=lambda option: option.cost)
             helpful = self._helpful(new, ground)
             found, learnt = self._tried(helpful)
@@ -123,6 +131,10 @@ class _Search:
             useless = {id(option) for option, _, _ in helpful}
             front = [option for option in new if id(option) not in useless][:BREADTH]
         return []
+
+    def _bounded(self, options: Iterable[Attempt]) -> Iterable[Attempt]:
+        """Not too many, and none when the end is asked for."""
+        return takewhile(lambda _: not self._is_over(), islice(options, TRIED))
 
     def _unseen(self, tried: Iterable[Attempt]) -> Iterable[Attempt]:
         """Each set of changes once, in whatever order they were made."""
@@ -135,7 +147,7 @@ class _Search:
     def _helpful(self, new: Sequence[Attempt], ground: WhatIf) -> list[tuple[Attempt, str, int]]:
         """Those after which the pod finds room as far as the evaluator sees: (changes, node, how many fit)."""
         found, preempting = [], 0
-        for option in new:
+        for option in self._bounded(new):
             placed = ground.placement(option)
             if placed is not None:
                 found.append((option, *placed))

@@ -181,6 +181,37 @@ def test_where_nothing_helps_nothing_is_suggested(pod: PodBuilder) -> None:
     assert suggestions(pod, node("a")) == []
 
 
+def picky(selectors: int) -> tuple[Evaluator, Any, Any]:
+    """A pod that asks for labels that no node has."""
+    pod = make_pod().node_selector({f"k{number}": "v" for number in range(selectors)})
+    loaded = load_cluster(read_objects({"nodes": [node("a").json()], "pending": [pod.json()]}))
+    return Evaluator(default_profile()), loaded.pending[0], loaded.view
+
+
+def test_a_search_ends_when_it_is_told_to() -> None:
+    asked: list[bool] = []
+
+    def is_over() -> bool:
+        asked.append(len(asked) >= 5)
+        return asked[-1]
+
+    assert suggest(*picky(40), is_over) == []
+    assert asked.count(False) == 5, "what is left of the three rounds is not tried"
+
+
+def test_no_round_tries_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = 0
+
+    def counted() -> bool:
+        nonlocal tried
+        tried += 1
+        return False
+
+    monkeypatch.setattr("policyengine.diagnosis.suggest.TRIED", 20)
+    assert suggest(*picky(2000), counted) == []
+    assert tried <= 3 * 2 * 20
+
+
 def test_a_pod_that_fits_needs_no_suggestion() -> None:
     cluster = {"nodes": [node("a").json()], "pending": [make_pod().json()]}
     (entry,) = explain(cluster, default_profile(), suggestions=True)

@@ -72,6 +72,8 @@ BEST: Final = 8
 """Nodes whose scores are drawn."""
 MOST_NODES: Final = 500
 """Nodes up to which a scheduler that runs is asked what would help: that takes some of its time."""
+SECONDS: Final = 1.0
+"""After which no more changes are tried out for a page."""
 COLOURS: Final = 8
 
 
@@ -101,7 +103,7 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
     with as_pending(state, pod, [pod.uid] if pod.node_name else []) as (pending, snapshot):
         found |= _judged(Evaluator(profile), state, pending, snapshot, asked)
     if asked.query.get("remedies") and pod.state is PodState.PENDING:
-        found["remedies"] = _remedies(state, profile, pod, moment)
+        found["remedies"] = _remedies(state, profile, pod, moment, asked)
     return found
 
 
@@ -230,11 +232,17 @@ def _stacks(why: Mapping[str, Any] | None, most: int) -> list[Stack]:
     return found
 
 
-def _remedies(state: SchedulerState, profile: Profile, pod: PodInfo, moment: Moment) -> dict[str, Any]:
+def _remedies(state: SchedulerState, profile: Profile, pod: PodInfo, moment: Moment, asked: Asked) -> dict[str, Any]:
     """`{found, why_not}`: the changes after which the pod would have a node, or why they are not sought here."""
     if moment.leads is not None and state.view.nodes.n > MOST_NODES:
         return {
             "found": [],
             "why_not": f"this scheduler has more than {MOST_NODES} nodes to look after; ask it this way:",
         }
-    return {"found": suggest(Evaluator(profile), pod, state.view), "why_not": ""}
+    end = asked.monotonic() + SECONDS
+    found = suggest(Evaluator(profile), pod, state.view, lambda: asked.monotonic() > end)
+    is_late = asked.monotonic() > end
+    return {
+        "found": found,
+        "why_not": "Nothing was found in the time there is for it; ask this way:" if is_late else "",
+    }

@@ -110,7 +110,8 @@ async def test_a_pod_with_a_node_tells_why_it_is_there() -> None:
         assert '<svg class="stack"' in text
 
 
-async def test_what_would_help_is_a_command_to_copy() -> None:
+async def test_what_would_help_is_a_command_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyengine.server.pages.pod.SECONDS", 600.0)  # a machine with much else to do
     driver = Driver()
     driver.see(node("n1").label("disk", "hdd"), pod("p").node_selector({"disk": "ssd"}))
     driver.cycle()
@@ -119,6 +120,14 @@ async def test_what_would_help_is_a_command_to_copy() -> None:
         text = await site.get("pods/default/p", remedies="1")
         command = re.findall(r'<code id="(command-\d-1)">([^<]*)</code><button type="button" data-copy="\1">', text)
         assert [one[1] for one in command] == ["kubectl label --overwrite node n1 disk=ssd"]
+
+
+async def test_what_would_help_is_sought_for_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyengine.server.pages.pod.SECONDS", -1.0)
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get("pods/default/big", remedies="1"))
+    assert "Nothing was found in the time there is for it; ask this way: policyengine explain default/big" in text
 
 
 async def test_a_node_tells_what_runs_and_who_is_refused() -> None:
