@@ -62,8 +62,8 @@ def _config_maps(path: Path) -> Iterator[ConfigMap]:
     try:
         for document in plain_yaml.documents(read_text(path)):
             item = plain_yaml.plain(document)
-            is_list = isinstance(item, Mapping) and str(item.get("kind")).endswith("List")
-            for one in item.get("items") or () if is_list else [item]:
+            is_list = isinstance(item, Mapping) and isinstance(item.get("items"), list)
+            for one in item["items"] if is_list else [item]:
                 if isinstance(one, Mapping) and one.get("kind") == CONFIG_MAPS.kind:
                     yield decode(ConfigMap, one)
     except (ObjectError, plain_yaml.PlainYamlError) as error:

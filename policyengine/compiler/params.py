@@ -99,7 +99,7 @@ def convert(value: object, type_: Type, name: str) -> object:
 
 def _shown(value: object) -> str:
     try:
-        text = str(value)
+        text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
     except ValueError:  # an int of more digits than Python writes
         text = "a very long number"
     return printable(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…")

@@ -207,3 +207,7 @@ def test_a_scheduling_policy_has_a_name_and_keys_that_an_api_server_takes(tmp_pa
         (tmp_path / name).write_text('policy "p" {}')
         ended = policyengine(*to, tmp_path / name)
         assert ended.code == 2 and told in ended.err
+    for text, told in (("kind: List\nitems: 5\n", "holds no ConfigMap"), ("5\n", "holds no ConfigMap")):
+        (tmp_path / "m.yaml").write_text(text)
+        ended = policyengine(*to, tmp_path / "m.yaml")
+        assert ended.code == 2 and told in ended.err

@@ -59,6 +59,12 @@ def test_a_value_becomes_what_its_type_holds(value: object, type_: Type, expecte
     assert convert(value, type_, "x") == expected
 
 
+@pytest.mark.parametrize(("value", "shown"), [(None, "null"), (True, "true")])
+def test_what_is_wrong_is_shown_as_yaml_writes_it(value: object, shown: str) -> None:
+    with pytest.raises(ParamError, match=f"`{shown}` is not a value of type `int`"):
+        convert(value, INT, "x")
+
+
 @pytest.mark.parametrize(
     ("value", "type_"),
     [
