@@ -71,6 +71,7 @@ def test_a_small_budget_makes_a_decision_too_dear(file: Path, tmp_path: Path) ->
         ('[lint]\nbudget = "5 minutes"\n', "`budget` is a time"),
         ("[lint]\nbudget = 5\n", "`budget` is a time"),
         ('lint = "x"\n', "is a table"),
+        ('ignore = ["PE3801"]\n', "`ignore` settles nothing there; the settings stand under `[lint]`"),
     ],
 )
 def test_settings_that_make_no_sense_are_said_once_and_end_with_2(file: Path, text: str, message: str) -> None:

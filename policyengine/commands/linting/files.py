@@ -65,6 +65,10 @@ def _section(place: Path, section: tuple[str, ...]) -> Mapping[str, object] | No
         raise SettingsError(f"`{place}` is not TOML: {error}") from None
     except RecursionError:
         raise SettingsError(f"`{place}` is nested too deeply") from None
+    if place.name == "policyengine.toml" and isinstance(table, Mapping):
+        other = next((name for name in table if name not in section), None)
+        if other is not None:
+            raise SettingsError(f"`{place}`: `{other}` settles nothing there; the settings stand under `[lint]`")
     for name in section:
         table = table.get(name) if isinstance(table, Mapping) else None
     if table is None:
