@@ -7,12 +7,11 @@
                 -> else refused, every member that was tried; room may be reserved (`node_choice`)
 
 Rules:
-1. The popped member brings the others along, wherever in the queue they wait: the gang's turn is that of its first
-   member.
-2. A member that was refused for itself waits for what its refusers registered. A member that had room, or was not
-   refused for itself, waits for the others: it has no events of its own, and is brought along by the first that wakes.
-   So is one that another rule of the gang's name refused. What refused one of the smallest, packed tightly, may be
-   another plugin: all wait for what that registered too.
+1. The popped member brings the others along, wherever in the queue they wait, but for those that wait out an error: the
+   gang's turn is that of its first member.
+2. A member that was refused for itself waits for what its refusers registered, a member that had room for the others.
+   The first that wakes brings all along: what woke it may help its mates through it. What refused one of the smallest,
+   packed tightly, may be another plugin: all wait for what that registered too.
 3. All members tried back off alike, by the largest count of refusals among them.
 4. A refused gang holds nothing but what is bound, and, while its victims are going, its nominations: to end one wakes
    those who wait beside it, its own members too, and the gang would be tried without a pause.
@@ -135,12 +134,11 @@ def _note_when_overdue(core: Core, gang: Gang) -> None:
 
 def _members_to_try(queue: SchedulingQueue, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
     """The members to be tried together, the one just popped among them, in the queue's order; without those that wait
-    out an error, and those that were refused for themselves: nothing has happened that may help them."""
+    out an error."""
     others = [
         queued
         for queued in queue.queued_members(gang)
-        if queued.place is Place.ACTIVE
-        or (queued.place is Place.UNSCHEDULABLE and gang.rule in queued.unschedulable_plugins)
+        if queued.place in (Place.ACTIVE, Place.UNSCHEDULABLE)
         or (queued.place is Place.BACKOFF and not queued.error_count)
     ]
     return sorted([popped, *others], key=queue.order)

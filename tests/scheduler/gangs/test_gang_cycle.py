@@ -72,6 +72,16 @@ def test_what_stands_against_the_packing_alone_wakes_the_gang_too():
     assert sorted(binds(driver.cycle())) == ["b", "c", "d"]
 
 
+def test_what_helps_one_member_may_help_its_mates_through_it():
+    """Each wants to be where a `t1` is, and none is one; a becomes one, may be the first, and the others follow it."""
+    driver = scheduler().showing(node("n1").label("host", "n1"))
+    driver.see(*(member(name, "3").pod_affinity("host", {"team": "t1"}) for name in "abc"))
+    assert binds(driver.cycle()) == {}
+    driver.see(member("a", "3", team="t1").pod_affinity("host", {"team": "t1"}))
+    driver.wait(2.0)
+    assert sorted(binds(driver.cycle())) == ["a", "b", "c"]
+
+
 def test_the_member_whose_turn_it_was_goes_on_alone_where_smaller_ones_were_enough():
     driver = scheduler().showing(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
     assert binds(driver.cycle()) == {"b": "n1", "c": "n1"}
