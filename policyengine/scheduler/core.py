@@ -235,12 +235,19 @@ class Core:
         held.served.queue.remove(held.queued.uid)
         held.served.queue.restore(held.queued, self.now, "DecisionWithdrawn")
 
-    def reject(self, held: Reservation, status: Status, point: str, seen: int | None = None) -> None:
+    def reject(
+        self,
+        held: Reservation,
+        status: Status,
+        point: str,
+        seen: int | None = None,
+        also: frozenset[str] = NO_PLUGINS,
+    ) -> None:
         """Give up a reservation that a plugin refused, or that failed, at the extension point `point`; the pod is
-        tried again later. `seen`: as for `fail`."""
+        tried again later. `seen`: as for `fail`. `also`: plugins whose events wake it besides."""
         self.release(held, status.message)
         if status.is_rejection:
-            plugins = frozenset({status.plugin})
+            plugins = frozenset({status.plugin}) | also
             pending = plugins if status.code is Code.PENDING else NO_PLUGINS
             message = fit_error_message(1, [(reason, 1) for reason in status.reasons])
             self.fail(held.served, held.queued, UNSCHEDULABLE, message, plugins, pending, seen=seen)

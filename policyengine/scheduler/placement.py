@@ -27,7 +27,7 @@ from policyengine.scheduler.binding import prebind
 from policyengine.scheduler.binding.verification import GIVES_WAY
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
-from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, QueuedPod
 from policyengine.scheduler.reservations import Decision, Reservation, WaitingPod
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def time_out(core: Core, waiting: WaitingPod) -> None:
     """The pod has waited at Permit for as long as its plugins, or its gang, allowed."""
     waited = waiting.deadline - waiting.held.since
     reason = f"rejected due to timeout after waiting {waited:g}s at plugin {waiting.plugin}"
-    core.reject(waiting.held, Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin), "Permit", seen=waiting.seen)
+    status = Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin)
+    core.reject(waiting.held, status, "Permit", seen=waiting.seen, also=waiting.kept_by)
 
 
 def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
@@ -221,7 +222,10 @@ def _wait(
     if any(one.event.matches(MINUTE_PASSED) for one in events):
         ask_at = min(ask_at, 60.0 * (core.now // 60.0 + 1.0))
     deadline, name = min(waits if end is None else [*waits, end])
+    kept_by = frozenset(asked) if end is not None and name == end[1] else NO_PLUGINS
     uid = held.queued.uid
-    core.waiting_pods[uid] = WaitingPod(held, name, events, deadline, core.last_number, ask_at, is_permitted=not waits)
+    core.waiting_pods[uid] = WaitingPod(
+        held, name, events, deadline, core.last_number, ask_at, is_permitted=not waits, kept_by=kept_by
+    )
     if waits:
         core.timeline.record(uid, core.now, "waiting", name, deadline - core.now)

@@ -96,6 +96,8 @@ class WaitingPod:
     ask_again: bool = False
     is_permitted: bool = False
     """Whether every plugin has let it go, and only its gang is awaited."""
+    kept_by: frozenset[str] = frozenset()
+    """The plugins that said Wait, where the gang's time-out comes before theirs: what they registered for helps it."""
 
     def is_to_be_asked(self, now: float) -> bool:
         """Whether the plugins may say something else by now."""

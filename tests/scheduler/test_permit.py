@@ -108,6 +108,13 @@ def test_a_node_that_becomes_worse_sends_the_waiting_pod_back_to_its_turn():
     assert (driver.places("p"), reserve.held) == (["active"], set())
 
 
+def test_of_those_that_wait_for_a_node_that_shrinks_the_newest_goes_back():
+    driver = Driver(profile(permit=(Permit(WAIT, WAIT),))).showing(node("n1", cpu="2"), pod("p"), pod("q"))
+    driver.cycle()
+    driver.see(node("n1", cpu="1"))
+    assert driver.places("p", "q") == ["waiting at permit", "active"]
+
+
 def test_a_waiting_pod_that_is_preempted_is_not_deleted_and_tried_again_after_a_backoff():
     """`Preempt` of a waiting pod (framework/runtime/waiting_pods_map.go, v1.36): an error, not a refusal."""
     driver, reserve = started(WAIT, SUCCESS, SUCCESS)

@@ -211,7 +211,7 @@ def revalidate(core: Core, node: str) -> None:
                 decision.held.served.queue.gangs.mark_changed(decision.bind.uid)
                 if not decision.is_sent:
                     withdrawn.append(decision.bind.uid)
-    for waiting in list(core.waiting_pods.values()):
+    for waiting in reversed(list(core.waiting_pods.values())):
         if waiting.held.node == node and (reason := _refusal(core, waiting.held, [])):
             core.waiting_pods.pop(waiting.held.queued.uid, None)
             core.withdraw(waiting.held, reason)

@@ -258,6 +258,18 @@ def test_a_partial_reservation_never_outlives_the_timeout():
     assert driver.state.view.nodes.pod_count[0] == 0
 
 
+def test_a_gang_whose_time_is_up_at_permit_is_woken_by_what_would_have_let_it_go():
+    keeper = Gatekeeper("a")
+    driver = scheduler(permit=(keeper,)).showing(node("n1"), member("a", timeout="30"), member("b", timeout="30"))
+    driver.cycle()
+    driver.wait(30.0)
+    assert driver.places("a", "b") == ["unschedulable", "unschedulable"]
+    keeper.open.add("b")
+    driver.see(pod("event", "1").node("n1"))
+    driver.wait(2.0)
+    assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
 def test_a_member_refused_at_permit_takes_the_others_back_without_a_hot_loop():
     driver = scheduler(permit=(Gatekeeper("a", "c", refuses="b"),))
     driver.see(node("n1", cpu="3"), member("a"), member("b"))

@@ -135,7 +135,7 @@ def test_who_is_looked_at_while_a_gang_is_placed_is_woken_when_a_member_gives_it
         pod(name, cpu).node_affinity(("metadata.name", "In", [on]), fields=True)
         for name, cpu, on in (("p", "3", "a"), ("q", "3", "b"), ("r", "2", "b"))
     )
-    p, q = (one.label("gang", "g").label("min", "2").priority(1, "Never") for one in (p, q))
+    p, q = (one.label("gang", "g").label("min", "2").priority(turn, "Never") for one, turn in ((p, 2), (q, 1)))
     waiting(driver, p, q, r)
     gone(driver, "b1")
     gone(driver, "b2")
