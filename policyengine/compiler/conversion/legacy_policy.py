@@ -1,8 +1,8 @@
 """The scheduler `Policy` API (kind Policy, v1), removed in Kubernetes 1.23: predicates, priorities, extenders.
 
 The names and what they became are those of v1.22 (pkg/scheduler/framework/plugins/legacy_registry.go). A list that is
-absent means the defaults; one that is there, empty or not, means what it names, beside the predicates that no policy
-could switch off.
+absent means the defaults, at the weights that they had; one that is there, empty or not, means what it names, beside
+the predicates that no policy could switch off.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
+from policyengine.compiler.conversion.older_versions import LIGHT
 from policyengine.compiler.conversion.others import label_filter, label_score
 from policyengine.compiler.conversion.reading import checked, passed_over
 from policyengine.compiler.conversion.wanted import DEFAULT_SCHEDULER, WantedPlugin, WantedProfile
@@ -94,10 +95,11 @@ def _filters(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedPr
 
 def _scores(root: Mapping[str, Any], registry: PluginRegistry, wanted: WantedProfile) -> Scores:
     """The weights of two priorities of one plugin add up, as they did."""
-    if "priorities" not in root:
-        return {name: (entry.default_weight, {}) for name, entry in registry.items() if entry.default_weight}
     found: Scores = {}
-    for one in root["priorities"]:
+    if "priorities" not in root:
+        weights = {name: entry.default_weight for name, entry in registry.items() if entry.default_weight}
+        found = {name: (weight, {}) for name, weight in (weights | dict.fromkeys(LIGHT, 1)).items()}
+    for one in root.get("priorities", ()):
         name, weight, argument = one["name"], one.get("weight") or 1, one.get("argument", {})
         preference, ratio = argument.get("labelPreference"), argument.get("requestedToCapacityRatioArguments")
         if preference:

@@ -6,6 +6,7 @@ import pytest
 
 from policyengine.compiler.conversion.input_documents import documents
 from policyengine.compiler.conversion.legacy_policy import read_policy
+from policyengine.compiler.conversion.older_versions import LIGHT
 from policyengine.compiler.conversion.reading import ConversionError
 from policyengine.compiler.conversion.wanted import WantedProfile, policy_text
 from policyengine.plugins.registry import IN_TREE
@@ -20,8 +21,15 @@ def text_of(wanted: WantedProfile) -> str:
     return policy_text(wanted, IN_TREE)
 
 
-def test_absent_lists_are_the_defaults() -> None:
-    assert text_of(read_policy(policy(), IN_TREE)).count("\n") == 3
+def test_absent_lists_are_the_defaults_at_the_weights_that_they_had() -> None:
+    profile = compile_policy(text_of(read_policy(policy(), IN_TREE)))
+    weights = {plugin.name: weight for plugin, weight in profile.scores}
+    assert {name: weights[name] for name in LIGHT} == dict.fromkeys(LIGHT, 1) and weights["PodTopologySpread"] == 2
+    assert {plugin.name for plugin in profile.filters} == {entry.name for entry in IN_TREE.values() if entry.filters}
+
+
+def test_what_required_affinity_of_others_weighs_counts_beside_the_default_priorities_too() -> None:
+    assert "hardPodAffinityWeight: 50" in text_of(read_policy(policy(hardPodAffinitySymmetricWeight=50), IN_TREE))
 
 
 def test_listed_predicates_are_all_there_is_but_for_the_mandatory_ones() -> None:
