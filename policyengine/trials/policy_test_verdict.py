@@ -139,10 +139,10 @@ def _told(run: Run, pod: str) -> list[tuple[str, str]]:
     for line in reversed(run.trial.timeline(run.uids[pod])):
         if line.what in ("refused", "gated"):
             by = line.details.get("by", "")
-            names = sorted(by) if isinstance(by, frozenset) else [by]
+            names = sorted(by) or ["nobody"] if isinstance(by, frozenset) else [by]  # where there is no node at all
             return [(name, str(line.details.get("message", ""))) for name in names]
-        if line.what in ("queued", "woken", "reserved", "bound"):
-            break
+        if line.what in ("queued", "woken", "reserved", "bound") and line.details.get("place") != "backoff":
+            break  # in backoff it has not been tried again
     return []
 
 

@@ -392,3 +392,9 @@ def test_a_node_with_an_amount_below_0_is_told_and_not_taken_for_one_without_roo
     step = 'given node "a" { allocatable: {cpu: -4, memory: 8Gi, pods: 10} }'
     result = run(policy(folder, f'test "t" {{ {step} given pod "p" {{}} expect "p" on "a" }}'))
     assert result.exit_code == 1 and "status.allocatable: `cpu`: `-4` is negative" in result.stdout
+
+
+def test_where_there_is_no_node_a_pod_is_rejected_and_by_no_rule(folder: Path) -> None:
+    assert run(policy(folder, 'test "t" { given pod "p" {} expect "p" rejected }')).exit_code == 0
+    result = run(policy(folder, 'test "t" { given pod "p" {} expect "p" rejected by "NodeName" }'))
+    assert result.exit_code == 1 and "it was rejected by `nobody`" in result.stdout

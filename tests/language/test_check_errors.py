@@ -154,6 +154,7 @@ PLACED = [
     ("use NodeName weight 2 {}", "PE2005", (1, 21)),
     ('use NodeResourcesFit { strategy: "Most" }', "PE2004", (1, 34)),
     ("use NodeResourcesFit { strategi: 1 }", "PE2004", (1, 22)),
+    ('use NodeResourcesFit { strategy: "LeastAllocated" strategy: "MostAllocated" }', "PE2004", (1, 51)),
     ("use NodeResourcesFit { ignored: pod.name }", "PE2004", (1, 33)),
     ("use ImageLocality {}\ndisable ImageLocality", "PE2002", (2, 9)),
     ('filter "NodeName" { require true }', "PE2002", (1, 8)),
@@ -263,6 +264,8 @@ PLACED = [
     ("function f(a: int): int = 10 / a\nlet b = f(0)", "PE1006", (2, 9)),
     ('test "t" { given node "a" expect "p" on "a" }', "PE2013", (1, 34)),
     ('test "t" { given pod "p" { lables: {} } }', "PE2013", (1, 28)),
+    ('test "t" { given node "n" { allocatable: {cpu: 1, cpu: 2} } }', "PE2013", (1, 51)),
+    ('test "t" { given node "n" { ready: true, ready: false } }', "PE2013", (1, 42)),
     ('test "t" { given node "n" { allocatable: {cpu: "x"} } }', "PE2013", (1, 42)),
     ('test "t" { given pod "p" expect "p" rejected by "nobody" }', "PE2013", (1, 49)),
 ]

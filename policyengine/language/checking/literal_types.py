@@ -266,6 +266,18 @@ class NotPlainError(Exception):
             report.error(code, f"text stands in quotes: `{instead}`", self.expr.span, fix)
 
 
+class TwiceError(NotPlainError):
+    """A key that a map has already."""
+
+    def __init__(self, entry: syntax.MapEntry) -> None:
+        super().__init__(entry.key)
+        self.key = key_of(entry)
+
+    def reported(self, report: Report, code: str, message: str) -> None:
+        """Reports it, with the key in the place of `message`."""
+        report.error(code, f"`{self.key}` is given twice", self.expr.span)
+
+
 def plain(expr: syntax.Expr) -> object:
     """A literal as the JSON value it is; a bare name before `:` is a key, a quantity its text."""
     match expr:
@@ -280,9 +292,18 @@ def plain(expr: syntax.Expr) -> object:
         case syntax.ListLiteral():
             return [plain(item.value) for item in expr.items]
         case syntax.MapLiteral():
-            return {key_of(entry): plain(entry.value) for entry in expr.entries}
+            return {key: plain(entry.value) for key, entry in entries_of(expr).items()}
         case _:
             raise NotPlainError(expr)
+
+
+def entries_of(expr: syntax.MapLiteral) -> dict[str, syntax.MapEntry]:
+    """The entries by their keys. Raises `NotPlainError`, also for a key that is there twice."""
+    found: dict[str, syntax.MapEntry] = {}
+    for entry in expr.entries:
+        if found.setdefault(key_of(entry), entry) is not entry:
+            raise TwiceError(entry)
+    return found
 
 
 def key_of(entry: syntax.MapEntry) -> str:

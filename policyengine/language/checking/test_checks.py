@@ -29,7 +29,7 @@ from policyengine.language.checking.context import Context
 from policyengine.language.checking.expression import check_expression
 from policyengine.language.checking.findings import error_at
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
-from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
+from policyengine.language.checking.literal_types import NotPlainError, TwiceError, key_of, plain
 from policyengine.language.checking.param_checks import constant, outside
 from policyengine.language.checking.policy_scope import PolicyScope
 from policyengine.language.ir import test_nodes as ir_test
@@ -148,6 +148,8 @@ class _Test:
         for entry in written.entries if written else ():
             try:
                 name, value = key_of(entry), plain(entry.value)
+                if name in fields:
+                    raise TwiceError(entry)
             except NotPlainError as error:
                 error.reported(self._report, WRONG_TEST, "a given value is a literal, a list or a map of literals")
                 continue
