@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
@@ -11,6 +11,9 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.profile import by_priority
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.event_hints import is_own_update, on
+
+SHOWN: Final = 20
+"""Gates that are named: the API server takes thousands, and pages and lists name them for each pod."""
 
 
 class PrioritySort:
@@ -33,8 +36,9 @@ class SchedulingGates:
         gates = pod.shape.spec.scheduling_gates
         if not gates:
             return SUCCESS
-        names = " ".join(gate.name for gate in gates)
-        reason = f"waiting for scheduling gates: [{names}]"
+        names = " ".join(gate.name for gate in gates[:SHOWN])
+        more = f" and {len(gates) - SHOWN} more" if len(gates) > SHOWN else ""
+        reason = f"waiting for scheduling gates: [{names}]{more}"
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), self.name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

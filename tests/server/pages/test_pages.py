@@ -88,6 +88,18 @@ async def test_a_scheduler_s_name_is_shown_as_far_as_any_is_served() -> None:
         assert len(await site.get("")) < 20_000
 
 
+async def test_of_thousands_of_gates_the_first_are_named() -> None:
+    gated = pod("p")
+    for number in range(3000):
+        gated = gated.gate(f"example.com/{number}")
+    driver = Driver()
+    driver.see(gated)
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("")
+    assert "example.com/19] and 2980 more" in text
+    assert len(text) < 20_000
+
+
 async def test_a_pod_tells_what_every_rule_says_of_every_node() -> None:
     driver = scene()
     async with pages(driver.state, driver.now) as site:
