@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from policyengine.commands.explaining.explained_cluster import ExplainedCluster
     from policyengine.framework.profile import Profile
 
+ENDPOINTS = "http://127.0.0.1:10259"
+
 
 @click.command()
 @click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
@@ -46,10 +48,8 @@ if TYPE_CHECKING:
 @click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the endpoints at --address.")
 @click.option(
     "--address",
-    default="http://127.0.0.1:10259",
-    show_default=True,
     metavar="URL",
-    help="With --live: where the endpoints of a scheduler without a Lease are.",
+    help=f"With --live: where the endpoints of a scheduler without a Lease are.  [default: {ENDPOINTS}]",
 )
 @file_option(
     "--certificate-authority",
@@ -70,7 +70,7 @@ def explain(
     output: str,
     pod: str | None,
     live: str | None,
-    address: str,
+    address: str | None,
     authority: Path | None,
     server_name: str | None,
     leases: str,
@@ -90,8 +90,10 @@ def explain(
                 "--live tells what has happened, to one pod; NAME, --cluster, --policy, --param, --alone and --now are "
                 "for what would happen"
             )
-        explain_live(live, Endpoints(address, kubeconfig, authority, server_name), output)
+        explain_live(live, Endpoints(address or ENDPOINTS, kubeconfig, authority, server_name), output)
         return
+    if address or authority or server_name:
+        raise click.UsageError("--address, --certificate-authority and --tls-server-name go with --live")
     if cluster_path is not None and (kubeconfig or context):
         raise click.UsageError("give --cluster FILE, or --kubeconfig and --context of a cluster that is there")
     given, asked = _given(paths, params), pod if name is None else name
@@ -108,6 +110,11 @@ def explain(
         click.echo(f"note: {escaped_lines(note)}", err=True)
     if asked is not None:
         asked = _named(asked, cluster)
+        phase = cluster.pods[asked].status.phase
+        if phase in ("Succeeded", "Failed"):
+            raise UnusableInput(
+                f"no pod `{asked}` waits in {cluster.where}: it has {phase.lower()}, and has no node any more"
+            )
         if not alone and asked not in cluster.waiting:
             _explain_placed(cluster, asked, now, output)
             return
@@ -125,11 +132,6 @@ def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, ou
     from policyengine.commands.explaining.as_text import show_placed
     from policyengine.diagnosis.why_here import explain_placed
 
-    phase = cluster.pods[asked].status.phase
-    if phase in ("Succeeded", "Failed"):
-        raise UnusableInput(
-            f"no pod `{asked}` waits in {cluster.where}: it has {phase.lower()}, and has no node any more"
-        )
     entry = explain_placed(cluster.objects, cluster.profiles, asked, _moment(now))
     if output == "json":
         click.echo(json.dumps([entry], indent=2))

@@ -229,3 +229,16 @@ def test_a_moment_that_is_none_exits_2(tmp_path: Path) -> None:
     result = at_night(tmp_path, "--now", "tonight")
     assert result.exit_code == 2
     assert "`tonight` is not a time; write it as `2026-01-05T18:30:00+01:00`" in result.output
+
+
+@pytest.mark.parametrize("option", ["--address", "--tls-server-name"])
+def test_what_is_for_live_alone_is_refused_without_it(option: str) -> None:
+    result = CliRunner().invoke(explain, [option, "http://127.0.0.1:1"])
+    assert result.exit_code == 2 and "go with --live" in result.stderr
+
+
+def test_a_pod_that_has_ended_is_on_no_node_with_alone_either(tmp_path: Path) -> None:
+    ended = {"metadata": {"name": "p"}, "spec": {"containers": []}, "status": {"phase": "Failed"}}
+    (tmp_path / "c.json").write_text(json.dumps({"nodes": [], "pods": [ended]}))
+    result = CliRunner().invoke(explain, ["--cluster", str(tmp_path / "c.json"), "--alone", "p"])
+    assert "it has failed, and has no node any more" in result.stderr
