@@ -17,7 +17,7 @@ from tests.faults.world import World, play
 from tests.faulty_server import effects
 
 SISTER = 'policy "sister" { scheduler "theirs" }'
-SEEDS = 40
+SEEDS = 20
 
 
 def verifying_nothing(patch: Any) -> None:
