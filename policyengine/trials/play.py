@@ -64,6 +64,8 @@ class Play:
         """UID -> pod, of those that are there."""
         self.node_items: dict[str, Json] = {}
         """Name -> JSON, of the nodes that are there."""
+        self.failures: dict[str, tuple[float, float]] = {}
+        """Name -> from when until when, of the nodes that nobody reaches."""
         self._watch: Watch = watch or (lambda at, what, details: None)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()

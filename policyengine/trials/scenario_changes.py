@@ -80,14 +80,29 @@ def _remove(play: Play, change: Clause) -> None:
 
 
 def _fail(play: Play, change: Clause) -> None:
-    """The node does not answer any more; its pods are given up after a while, unless it is back."""
-    lasts = change.said.get("for", float("inf"))
+    """The node does not answer any more; its pods are given up after a while, unless it is back. It is back when the
+    last of its failures is over."""
+    until = play.at + change.said.get("for", float("inf"))
     for name in _nodes(play, change):
+        since, before = play.failures.get(name, (play.at, 0.0))
+        play.failures[name] = since, max(before, until)
         _edit_node(play, name, change.place, lambda item: _set_ready(item, "Unknown"))
-        if lasts > TOLERATED:
-            play.plan(play.at + TOLERATED, partial(play.end_pods_on, name, "lost"))
-        if lasts < float("inf"):
-            play.plan(play.at + lasts, partial(_edit_node, play, name, change.place, _recover))
+        if since == play.at:
+            play.plan(since + TOLERATED, partial(_give_up, play, name, since))
+        if until < float("inf"):
+            play.plan(until, partial(_end_failure, play, name, change.place))
+
+
+def _give_up(play: Play, name: str, since: float) -> None:
+    began, until = play.failures.get(name, (0.0, 0.0))
+    if began == since and until > play.at:
+        play.end_pods_on(name, "lost")
+
+
+def _end_failure(play: Play, name: str, place: Place) -> None:
+    if name in play.failures and play.failures[name][1] <= play.at:
+        del play.failures[name]
+        _edit_node(play, name, place, _recover)
 
 
 def _recover(item: Json) -> None:

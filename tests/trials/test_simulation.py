@@ -94,6 +94,16 @@ def test_a_failed_node_keeps_its_pods_for_five_minutes() -> None:
     assert {record.node for record in late.values()} == {"n-1"}
 
 
+def test_a_node_that_fails_twice_is_back_when_both_failures_are_over() -> None:
+    failures = ({"at": "1min", "fail": "n-*", "for": "2min"}, {"at": "2min", "fail": "n-1", "for": "5min"})
+    found = by_name(run([pod("p", "3", count=2), pod("late", at="4min", count=5)], *failures, duration="1h"))
+    assert {record.node: record.state for record in found.values() if record.created == 0} == {
+        "n-0": "running",
+        "n-1": "lost",  # five minutes after the first failure began
+    }
+    assert sorted(record.bound for record in found.values() if record.created) == [240, 420, 420, 420, 420]
+
+
 def test_edits_of_nodes_and_pods() -> None:
     pods = [
         pod("picky", spec={"nodeSelector": {"disk": "ssd"}}),
