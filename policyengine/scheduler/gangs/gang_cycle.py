@@ -7,8 +7,8 @@
                 -> else refused, every member that was tried; room may be reserved (`node_choice`)
 
 Rules:
-1. The popped member brings the others along, wherever in the queue they wait, but for those that wait out an error: the
-   gang's turn is that of its first member.
+1. The popped member brings the others along, wherever in the queue they wait, but for those that wait out an error
+   or were refused at Permit: the gang's turn is that of its first member.
 2. A member that was refused for itself waits for what its refusers registered, a member that had room for the others.
    The first that wakes brings all along: what woke it may help its mates through it. What refused one of the smallest,
    packed tightly, may be another plugin: all wait for what that registered too.
@@ -25,6 +25,7 @@ NodeResourcesFit registered, a and b for c.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from math import inf
 
@@ -39,7 +40,6 @@ from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
-from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 
 MOST_PACKED = 256
 """Members of a gang that is tried packed tightly, where it does not fit as the policy would have it."""
@@ -56,7 +56,7 @@ def needed(core: Core, gang: Gang) -> int:
 
 def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> None:
     """Try to place the gang, one of whose members the profile's queue has just popped."""
-    members = _members_to_try(served.queue, gang, popped)
+    members = _members_to_try(served, gang, popped)
     count = needed(core, gang)
     group = topology_placement.constraint_of(popped.pod)
     if group is not None:
@@ -132,16 +132,22 @@ def _note_when_overdue(core: Core, gang: Gang) -> None:
         core.gang_overdue_at = gang.overdue_at
 
 
-def _members_to_try(queue: SchedulingQueue, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
+def _members_to_try(served: ServedProfile, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
     """The members to be tried together, the one just popped among them, in the queue's order; without those that wait
-    out an error."""
+    out an error, and those that were refused at Permit: placing others lets none of them go."""
+    queue, permits = served.queue, {plugin.name for plugin in served.runtime.permit}
     others = [
         queued
         for queued in queue.queued_members(gang)
-        if queued.place in (Place.ACTIVE, Place.UNSCHEDULABLE)
+        if queued.place is Place.ACTIVE
+        or (queued.place is Place.UNSCHEDULABLE and _may_be_helped(queued.unschedulable_plugins, gang, permits))
         or (queued.place is Place.BACKOFF and not queued.error_count)
     ]
     return sorted([popped, *others], key=queue.order)
+
+
+def _may_be_helped(refused_by: Set[str], gang: Gang, permits: set[str]) -> bool:
+    return gang.rule in refused_by or refused_by.isdisjoint(permits)
 
 
 def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped: QueuedPod) -> None:

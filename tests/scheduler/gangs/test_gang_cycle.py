@@ -258,6 +258,16 @@ def test_a_partial_reservation_never_outlives_the_timeout():
     assert driver.state.view.nodes.pod_count[0] == 0
 
 
+def test_a_member_that_wants_the_room_of_those_refused_at_permit_does_not_bring_them_along():
+    driver = scheduler(permit=(Gatekeeper(timeout=20.0),)).showing(node("n1", cpu="2"), *map(member, "abc"))
+    driver.cycle()
+    assert driver.places("a", "b", "c") == ["waiting at permit", "waiting at permit", "unschedulable"]
+    driver.wait(20.0)
+    driver.cycle()
+    assert driver.places("a", "b", "c") == ["unschedulable", "unschedulable", "unschedulable"]
+    assert driver.state.view.nodes.pod_count[0] == 0
+
+
 def test_a_gang_whose_time_is_up_at_permit_is_woken_by_what_would_have_let_it_go():
     keeper = Gatekeeper("a")
     driver = scheduler(permit=(keeper,)).showing(node("n1"), member("a", timeout="30"), member("b", timeout="30"))
