@@ -326,3 +326,10 @@ def test_a_policy_with_an_error_gets_no_opinions_whatever_member_it_is_in(tmp_pa
     (tmp_path / "p.policy").write_text(f'policy "p" {{ filter "F" {{ require node.podCount >= 0 }} {member} }}')
     ended = CliRunner().invoke(lint, ["-o", "json", str(tmp_path / "p.policy")])
     assert ended.exit_code == 1 and {one["severity"] for one in json.loads(ended.stdout)} == {"error"}
+
+
+def test_what_a_plugin_refuses_of_arguments_that_fit_its_schema_is_found(tmp_path: Path) -> None:
+    use = 'use DynamicResources { filterTimeout: "-1s" }'
+    [found] = findings(write(tmp_path / "a.policy", f'policy "t" {{\n  {use}\n  filter "F" {{ require true }}\n}}\n'))
+    assert (found["code"], found["line"], found["column"]) == ("PE2902", 2, 3)
+    assert found["message"] == "`DynamicResources`: `filterTimeout`: `-1s` must be zero or positive"

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from policyengine import regular_file
 from policyengine.commands.plugin_packages import packages_bring_plugins
-from policyengine.compiler.front import Checked, Parsed, checked_trees
+from policyengine.compiler.front import WRONG_ARGUMENTS, Checked, Parsed, checked_trees
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
-from policyengine.language.diagnostics import Diagnostic, Source, has_errors, in_order
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
 from policyengine.language.lint.linter import LINT_CODES, lint
 from policyengine.language.parse import SourceError, parse_file, read_source
@@ -115,6 +115,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
         parsed = [(source, *parse_file(source)) for source in [*sources, *beside]]
         result, silencing = _with_all(checked_trees(parsed, plugins), parsed, len(sources), plugins)
         unnamed += silencing
+        result = _with_refusals(result)
         of_params: list[Diagnostic] = []
         if (beside_them := texts[group[0]].params) is not None:
             from policyengine.commands.linting.params_files import laid_over
@@ -221,6 +222,26 @@ def known_plugins() -> Plugins:
     from policyengine.compiler.assemble import plugin_facts as facts_of
 
     return facts_of(installed_registry())
+
+
+def _with_refusals(result: Checked) -> Checked:
+    """The result with what plugins say of arguments that fit their schemas one by one, and not together. Loads the
+    plugins only where a policy gives some."""
+    given = [(policy, use) for policy in result.policies for use in policy.uses if use.arguments]
+    if not given:
+        return result
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.framework.plugin_entry import ArgumentError
+
+    registry, found, wrong = installed_registry(), list[Diagnostic](), set[int]()
+    for policy, use in given:
+        try:
+            registry[use.name].build(use.arguments)
+        except ArgumentError as error:
+            found.append(Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), policy.source.file, use.span))
+            wrong.add(id(policy))
+    policies = [policy for policy in result.policies if id(policy) not in wrong]
+    return result._replace(policies=policies, findings=in_order([*result.findings, *found]))
 
 
 def _named(texts: Iterable[PolicyText]) -> Iterator[Source]:
