@@ -211,3 +211,12 @@ def test_a_scheduling_policy_has_a_name_and_keys_that_an_api_server_takes(tmp_pa
         (tmp_path / "m.yaml").write_text(text)
         ended = policyengine(*to, tmp_path / "m.yaml")
         assert ended.code == 2 and told in ended.err
+
+
+def test_of_two_policies_the_second_ones_backoff_is_noted(tmp_path: Path) -> None:
+    one = 'policy "{0}" {{ scheduler "{0}" queue {{ backoff 2s .. {1}s }} }}'
+    (tmp_path / "p.policy").write_text(one.format("a", 20) + one.format("b", 50))
+    ended = policyengine("convert", "-o", "kube-scheduler", tmp_path / "p.policy")
+    assert "# note: policy `b`: its backoff is that of `a`" in ended.out and "policy `a`: its backoff" not in ended.out
+    (tmp_path / "p.policy").write_text(one.format("a", 20) + one.format("b", 20))
+    assert "backoff is" not in policyengine("convert", "-o", "kube-scheduler", tmp_path / "p.policy").out

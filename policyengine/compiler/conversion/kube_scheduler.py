@@ -59,6 +59,13 @@ def without_place(policies: Sequence[ir.Policy]) -> list[str]:
             idle.append("the queue's order")
         if idle:
             notes.append(f"policy `{policy.name}`: {', '.join(idle)} have no effect behind kube-scheduler")
+    first = policies[0]
+    notes += [
+        f"policy `{policy.name}`: its backoff is that of `{first.name}`; kube-scheduler has one for all profiles"
+        for policy in policies
+        if (policy.queue.initial_backoff, policy.queue.max_backoff)
+        != (first.queue.initial_backoff, first.queue.max_backoff)
+    ]
     if len(policies) > 1 and any(policy.filters or policy.scores or policy.quotas for policy in policies):
         notes.append("every extender is asked about the pods of every profile; give each policy a kube-scheduler")
     return notes
