@@ -74,7 +74,7 @@ PARAM = 'policy "t" { param least: memory = 2Gi range [1Gi, 4Gi] filter "f" { re
     [
         ({"least": "8Gi"}, "outside the range"),
         ({"least": "much"}, "`much` is not a value of type `memory`"),
-        ({"least": True}, "`True` is not a value of type `memory`"),
+        ({"least": True}, "`true` is not a value of type `memory`"),
         ({"leest": "2Gi"}, "`leest` is no parameter of the policy; did you mean `least`?"),
         ({"most": "2Gi"}, "`most` is no parameter of the policy; it has `least`"),
     ],

@@ -79,7 +79,7 @@ def _assignment(stop: Stop) -> Diagnostic | None:
         return None
     at = stop.token
     if stop.rule == "score":
-        kinds = [token.kind for token in stop.tokens[: stop.index]]
+        kinds = [token.kind for token in stop.tokens[: stop.index + 1]]
         first = kinds.index("EQUAL")
         if "WHEN" in kinds[:first] and "COMPARISON" not in kinds[:first]:
             at = stop.tokens[first]  # of `when a = b = c` the last gives the score
