@@ -263,7 +263,7 @@ def kind_of(item: Mapping[str, Any]) -> str:
     return "NativePodGroup" if is_native else str(item.get("kind"))
 
 
-def whole(kind: Kind[Any], item: Mapping[str, Any]) -> Any:
+def decode_given(kind: Kind[Any], item: Mapping[str, Any]) -> Any:
     """The decoded object, in its namespace: `default` where it says none. Raises `ObjectError`."""
     decoded = decode(kind.type, item)
     metadata = decoded.metadata

@@ -108,6 +108,18 @@ def explain(
     cluster = _cluster(cluster_path, kubeconfig, context, given)
     for note in (*notes, *cluster.notes):
         click.echo(f"note: {escaped_lines(note)}", err=True)
+    _explain_cluster(cluster, asked, alone, now, output, given)
+
+
+def _explain_cluster(
+    cluster: ExplainedCluster,
+    asked: str | None,
+    alone: bool,
+    now: float | None,
+    output: str,
+    given: Sequence[Profile] | None,
+) -> None:
+    """What the cluster tells of one pod, or of all that wait. `given`: the policies that were named, if any was."""
     if asked is not None:
         asked = _named(asked, cluster)
         phase = cluster.pods[asked].status.phase

@@ -157,8 +157,8 @@ def _text(value: str) -> str:
     return value
 
 
-_DURATION = re.compile(r"(-?[0-9]*\.?[0-9]+)(ms|s|min|h|d)", re.ASCII)
-_AMOUNT = re.compile(r"(-?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)([mkMGTP]|[KMGTPE]i)?", re.ASCII)
+_DURATION = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))(ms|s|min|h|d)", re.ASCII)
+_AMOUNT = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)([mkMGTP]|[KMGTPE]i)?", re.ASCII)
 
 
 def _duration(value: str) -> int:

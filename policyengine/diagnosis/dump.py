@@ -24,8 +24,8 @@ from policyengine.cluster.kinds import (
     PODS,
     SCHEDULING_POLICIES,
     Kind,
+    decode_given,
     kind_of,
-    whole,
 )
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Affinity, Pod
@@ -41,8 +41,6 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 
 _KINDS: Final[Mapping[str, Kind[Any]]] = {NODES.kind: NODES, PODS.kind: PODS, **BY_KIND}
-"""Of an object that is in one and does not say in which, as in a manifest."""
-
 
 PRINTED_BY: Final = "kubectl get nodes,pods,… -A -o json"
 
@@ -79,7 +77,7 @@ def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
     for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == PODS.kind):
         _refuse_controls(kind, item)
         if kind in _KINDS:
-            found.append(DumpedObject(kind, whole(_KINDS[kind], item)))
+            found.append(DumpedObject(kind, decode_given(_KINDS[kind], item)))
     return found
 
 

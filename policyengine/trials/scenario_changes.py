@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, NAMESPACE, kind_of, whole
+from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, NAMESPACE, decode_given, kind_of
 from policyengine.cluster.objects import ObjectError
 from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
@@ -182,7 +182,7 @@ def _object(play: Play, change: Clause) -> None:
 def _see_object(play: Play, item: Json, place: Place) -> None:
     kind = _kind(item, place)
     try:
-        play.trial.see(ObjectObserved(kind, whole(GIVEN[kind], item)))
+        play.trial.see(ObjectObserved(kind, decode_given(GIVEN[kind], item)))
     except ObjectError as error:
         raise ScenarioError(str(error), place) from None
 

@@ -159,3 +159,9 @@ def test_a_param_of_a_list_is_set_from_outside() -> None:
     text = 'policy "p" { param zones: list(string) = ["a"] filter "f" { require node.zone in zones } }'
     one, other = (compile_text(text, params={"zones": value}).profiles[0] for value in (["b"], '["b"]'))
     assert one.policy_hash == other.policy_hash != compile_text(text).profiles[0].policy_hash
+
+
+@pytest.mark.parametrize("type_", [DURATION, CPU, MEMORY])
+def test_an_amount_of_a_hundred_thousand_digits_is_refused_and_holds_nobody_up(type_: Type) -> None:
+    with pytest.raises(ParamError):
+        convert("1" * 100_000 + "x", type_, "p")

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
-from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, kind_of, whole
+from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, decode_given, kind_of
 from policyengine.cluster.objects import ObjectError
 from policyengine.commands.manifests import read_text
 from policyengine.commands.policy_files import SUITE
@@ -97,6 +97,6 @@ def _object(values: SuiteValues, node: yaml.Node) -> Message:
         raise values.wrong(node, f"`{item['kind']}` is no kind that a test gives; there are {known}")
     kind = kind_of(item)
     try:
-        return ObjectObserved(kind, whole(GIVEN[kind], item))
+        return ObjectObserved(kind, decode_given(GIVEN[kind], item))
     except ObjectError as error:
         raise values.wrong(node, str(error)) from None

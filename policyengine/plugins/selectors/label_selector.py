@@ -73,7 +73,7 @@ def requirement(source: SelectorRequirement, comparing: bool) -> Requirement | s
 
 _TERM: Final = re.compile(
     r"\s*(?:!\s*(?P<absent>[^\s=!<>(),]+)|(?P<key>[^\s=!<>(),]+)"
-    r"(?:\s*(?P<equals>==?|!=)\s*(?P<value>[^\s=!<>(),]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)"
+    r"(?:\s*(?P<equals>==?|!=)(?:\s*(?P<value>[^\s=!<>(),]+))?|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)"
     r"\s*(?P<end>,|$)"
 )
 
@@ -97,7 +97,7 @@ def _written(match: re.Match[str]) -> SelectorRequirement:
     if match["absent"]:
         return SelectorRequirement(match["absent"], "DoesNotExist")
     if match["equals"]:
-        return SelectorRequirement(match["key"], "NotIn" if match["equals"] == "!=" else "In", (match["value"],))
+        return SelectorRequirement(match["key"], "NotIn" if match["equals"] == "!=" else "In", (match["value"] or "",))
     if match["set"]:
         values = tuple([value.strip() for value in match["values"].split(",")])
         return SelectorRequirement(match["key"], "In" if match["set"] == "in" else "NotIn", values)

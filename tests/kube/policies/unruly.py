@@ -37,10 +37,9 @@ def _unruly(data: Mapping[str, str], *more: Any) -> Compiled:
         case ["is", "killed"]:
             os.kill(os.getpid(), signal.SIGKILL)
         case ["hoards", "bit", "by", "bit"]:
-            compiling.compile_files = lambda *_: [bytes(400) for _ in itertools.count()]  # type: ignore
+            compiling.compile_files = lambda *_: [bytes(400) for _ in itertools.count()]  # type: ignore[assignment,return-value]
         case ["hoards", "and", end]:
-            hoard = b"1" * (120 << 20)  # noqa: F841  # held until the end
-            _unruly({"": end})
+            _unruly({"": end}, b"1" * (120 << 20))
         case ["crashes"]:
             os.kill(os.getpid(), signal.SIGSEGV)
         case ["exits"]:
