@@ -27,7 +27,7 @@ from policyengine.suggestion import closest
 MODE, SAMPLE, NAMESPACES, PERCENT, BUDGET = "mode", "sample", "namespaces", "percent", "budget"
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?", re.ASCII)
 
 
 class BadSetting(ValueError):
@@ -72,7 +72,7 @@ def _mode(name: str, text: str) -> Mode:
 
 def share(name: str, value: object) -> float:
     """`5%`, `5` or `"5"` -> 0.05. Raises `BadSetting`."""
-    match = _PERCENT.fullmatch(str(value))
+    match = _PERCENT.fullmatch(str(value).strip())
     if match is None or isinstance(value, bool) or float(match[1]) > 100:
         raise BadSetting(f"{name}: `{str(value)[:40]}` is no percentage between 0 and 100")
     return float(match[1]) / 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -87,6 +88,15 @@ def test_what_makes_no_sense_is_said_in_one_sentence(annotations: dict[str, str]
     with pytest.raises(BadSetting) as raised:
         rollout_settings({f"{P}{name}": text for name, text in annotations.items()})
     assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("read", [share, namespaces, budget])
+@pytest.mark.parametrize("text", ["5", "a=", "5%", "{window: 5", "1"])
+def test_a_hundred_thousand_spaces_hold_nobody_up(read: Callable[[str, object], object], text: str) -> None:
+    with pytest.raises(BadSetting):
+        read("it", f"{text}{' ' * 100_000}(")
+    with pytest.raises(BadSetting):
+        read("it", f"{text * 30_000}(")
 
 
 @given(st.text(max_size=80))
