@@ -40,9 +40,9 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield kubeconfig
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def serving(cluster: Path) -> Iterator[subprocess.Popen[str]]:
-    """A scheduler, the same for all tests; the last one ends it."""
+    """A scheduler, for one test: some end it."""
     with scheduler(cluster, f"--policy={POLICY}") as child:
         yield child
 
