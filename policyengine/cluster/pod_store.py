@@ -48,6 +48,11 @@ class PodStore:
         """Tell a pod that is asked about, and not of the view, its group and namespace as they are now."""
         self.related.tell(pod)
 
+    def pods_of_node(self, node_name: str) -> Mapping[str, PodInfo]:
+        """UID -> pod bound to or assumed on the node, which may be unknown."""
+        row = self.nodes.row_of.get(node_name)
+        return self.orphans.get(node_name, _NOBODY) if row is None else self.nodes.pods_on(row)
+
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""
         return self.nominated.get(node_name, _NOBODY)
@@ -121,10 +126,6 @@ class PodStore:
             del nominated[info.uid]
             if not nominated:
                 del self.nominated[info.nominated_node_name]
-
-    def _beside(self, info: PodInfo) -> Mapping[str, PodInfo]:
-        row = self.nodes.row_of.get(info.node_name)
-        return self.orphans[info.node_name] if row is None else self.nodes.pods_on(row)
 
     def _put_in_order(self, node_name: str, order: dict[str, PodInfo]) -> None:
         row = self.nodes.row_of.get(node_name)

@@ -92,6 +92,8 @@ class UsageByGrouping:
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
+        if not self._by_grouping:  # as without quotas; going through a dictionary of weak keys takes longer than asking
+            return
         for grouping, counts in self._by_grouping.items():
             counts.add(info, grouping.groups(info))
 

@@ -217,7 +217,7 @@ class ClusterView(ObjectStore, PodStore):
         """
         taken = [self.pods[uid] for uid in dict.fromkeys(remove) if uid in self.pods]
         given = list(add)
-        order = {info.node_name: dict(self._beside(info)) for info in taken if info.node_name}
+        order = {info.node_name: dict(self.pods_of_node(info.node_name)) for info in taken if info.node_name}
         self.generation += 1
         for info in taken:
             self._leave(info)

@@ -234,10 +234,6 @@ class Bindings(dict[str, Decision]):
         self.unsettled.pop(uid, None)
         return self.pop(uid, None)
 
-    def on(self, node: str) -> list[Decision]:
-        """The decisions for this node."""
-        return [decision for decision in self.values() if decision.bind.node == node]
-
     def prepare(self, decision: Decision) -> None:
         """The decision's steps are taken from now on."""
         decision.phase = Phase.PREPARING

@@ -69,9 +69,13 @@ class Requests(NamedTuple):
     mappings: tuple[ContainerRequest, ...]
 
 
-@lru_cache(maxsize=1024)
 def asked_by(shape: PodShape) -> tuple[Asking, ...]:
     """The containers that ask for extended resources, which a class may stand for."""
+    return _asked_by(shape) if shape.requests.scalars else ()
+
+
+@lru_cache(maxsize=1024)
+def _asked_by(shape: PodShape) -> tuple[Asking, ...]:
     if not any(amount and _is_extended(name) for name, amount in shape.requests.scalars.items()):
         return ()
     inits = shape.spec.init_containers

@@ -59,18 +59,17 @@ class NodeResourcesBalancedAllocation:
             if count > 1:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._resources = ScoredResources(resources, with_defaults=False)
-        self._requests = lru_cache(maxsize=4096)(self._resources.requests)
         self._before = lru_cache(_COMBINATIONS)(self._without_pod)
         """By the names of the resources that count."""
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for of the resources that count."""
-        requests = self._requests(pod.shape)
+        requests = self._resources.requests(pod.shape)
         return requests if any(requests) else UNCONCERNED
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for a pod that asks for none of the resources."""
-        requests = self._requests(pod.shape)
+        requests = self._resources.requests(pod.shape)
         if not any(requests):
             return SKIP, None
         return SUCCESS, self._resources.asked(requests)

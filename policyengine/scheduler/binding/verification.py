@@ -199,8 +199,10 @@ NODE_GONE = "node is gone"
 
 
 def revalidate(core: Core, node: str) -> None:
-    """Filter every pod on its way to the node again."""
-    decisions = sorted(core.bindings.on(node), key=lambda one: (one.is_sent, -one.number))
+    """Filter every pod on its way to the node again; what has arrived stays."""
+    coming = [uid for uid, pod in core.view.pods_of_node(node).items() if pod.state is PodState.ASSUMED]
+    decisions = [core.bindings[uid] for uid in coming if uid in core.bindings]
+    decisions.sort(key=lambda one: (one.is_sent, -one.number))
     withdrawn = [one.bind.uid for one in decisions if one.withdrawn and not one.is_sent]
     for decision in decisions:
         if decision.phase is Phase.PREPARING:
@@ -211,9 +213,10 @@ def revalidate(core: Core, node: str) -> None:
                 decision.held.served.queue.gangs.mark_changed(decision.bind.uid)
                 if not decision.is_sent:
                     withdrawn.append(decision.bind.uid)
-    for waiting in reversed(list(core.waiting_pods.values())):
-        if waiting.held.node == node and (reason := _refusal(core, waiting.held, [])):
-            core.waiting_pods.pop(waiting.held.queued.uid, None)
+    for uid in reversed(coming):
+        waiting = core.waiting_pods.get(uid)
+        if waiting is not None and (reason := _refusal(core, waiting.held, [])):
+            core.waiting_pods.pop(uid, None)
             core.withdraw(waiting.held, reason)
 
 

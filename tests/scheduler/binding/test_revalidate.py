@@ -139,5 +139,14 @@ def test_a_filter_that_fails_by_now_leaves_the_decision_and_its_pod_is_told():
     assert str(driver.state.timeline("p")[-1]) == "not revalidated: node n1, message the rule has a bug"
 
 
+def test_a_pod_that_has_arrived_is_not_asked_about_again(driver):
+    """The API server labels a pod with its node's zone as it binds it (admission plugin PodTopologyLabels, v1.36), so
+    that every pod of ours comes with other labels."""
+    asked = [used[-2] for used in driver.state.usage()]
+    driver.see(pod("p", cpu="2").node("n1").label("topology.kubernetes.io/zone", "z"))
+    assert [used[-2] for used in driver.state.usage()] == asked
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+
+
 def test_nobody_may_bind_what_was_not_decided():
     assert not Driver().state.may_bind("x")
