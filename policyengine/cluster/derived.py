@@ -1,4 +1,8 @@
-"""Columns made of Node objects when first asked for, and kept up to date row by row from then on."""
+"""Columns made of Node objects when first asked for, and kept up to date row by row from then on.
+
+Pods name labels that no node has, as many as they like, and not the same ones for long. These share one column, without
+values; what is kept follows from what nodes have.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,10 @@ class DerivedColumns:
         self.finished = FinishedPods()
         """The pods that ended on nodes, those that are not known included."""
         self._encoded: dict[tuple[str, str], EncodedColumn[Any]] = {}
+        self._nothing: EncodedColumn[Any] = EncodedColumn(lambda row: None, 0)
+        """The column of every key that no node has had."""
+        self._had: Final[Mapping[str, set[str]]] = {what: set() for what in _BY_KEY}
+        """The keys that nodes have, or had."""
         self._parsed: dict[tuple[str, str], tuple[ValueTable, ValueTable]] = {}
 
     def ids(self, what: str, key: str) -> NDArray[np.int32]:
@@ -35,12 +43,18 @@ class DerivedColumns:
         return self.encoded(what, key).ids[: len(self._objects)]
 
     def encoded(self, what: str, key: str) -> EncodedColumn[Any]:
-        """The column of `ids` and `values`."""
+        """The column of `ids` and `values`, until a Node changes."""
         column = self._encoded.get((what, key))
         if column is None:
+            if key and not self.has(what, key):
+                return self._nothing
             read = partial(_READERS[what], self, key)
             column = self._encoded[what, key] = EncodedColumn(lambda row: read(self._objects[row]), len(self._objects))
         return column
+
+    def has(self, what: str, key: str) -> bool:
+        """Whether a node has the key, or had it."""
+        return key in self._had[what]
 
     def values(self, what: str, key: str) -> list[Any]:
         """The values by id."""
@@ -51,6 +65,8 @@ class DerivedColumns:
 
         `parse` must be the same for the same `what` and `key`.
         """
+        if self.encoded(what, key) is self._nothing:
+            return np.zeros(len(self._objects), np.int64), np.zeros(len(self._objects), np.bool_)
         known = self._parsed.get((what, key))
         if known is None:
             numbers = ValueTable(lambda text: parse(text) or 0, np.int64)
@@ -65,6 +81,12 @@ class DerivedColumns:
 
     def refresh(self, row: int) -> None:
         """The Node object of a row is another."""
+        node, had = self._objects[row], self._had
+        had["label"].update(node.metadata.labels)
+        had["annotation"].update(node.metadata.annotations)
+        had["condition"].update([one.type for one in node.status.conditions])
+        had["capacity"].update(node.status.capacity)
+        self._nothing.refresh(row)
         for column in self._encoded.values():
             column.refresh(row)
 
@@ -84,6 +106,7 @@ def _condition(columns: DerivedColumns, kind: str, node: Node) -> str | None:
     return next((one.status for one in node.status.conditions if one.type == kind), None)
 
 
+_BY_KEY: Final = ("label", "annotation", "condition", "capacity")
 _READERS: Final[Mapping[str, Callable[[DerivedColumns, str, Node], Any]]] = {
     "label": lambda columns, key, node: node.metadata.labels.get(key),
     "annotation": lambda columns, key, node: node.metadata.annotations.get(key),

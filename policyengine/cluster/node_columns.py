@@ -68,6 +68,7 @@ class ImageIndex:
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+_EVERYWHERE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _FIXED = (
     "_name_hash",
     "_allowed_pods",
@@ -98,8 +99,6 @@ class NodeColumns:
         self.n = 0
         """The number of nodes, and of rows."""
         self.objects: list[Node] = []
-        self.resources: list[str] = [CPU, MEMORY, EPHEMERAL_STORAGE]
-        """Every resource ever offered or asked for: cpu, memory, ephemeral-storage, then in order of arrival."""
         self._room = 0
         self._name_hash = np.zeros(0, np.uint64)
         self._allowed_pods: Int64 = np.zeros(0, np.int64)
@@ -107,12 +106,21 @@ class NodeColumns:
         self._unschedulable: Bool = np.zeros(0, np.bool_)
         self._ready: Bool = np.zeros(0, np.bool_)
         self._created_at = np.zeros(0, np.float64)
-        self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
-        self._free: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in _EVERYWHERE}
+        self._free: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in _EVERYWHERE}
+        self._nowhere: dict[str, dict[int, int]] = {}
+        """What the pods on nodes ask for and no node has ever offered: resource -> row -> amount. Whoever makes pods
+        may think of any number of these: they have no column."""
         self._free_with_defaults: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in (CPU, MEMORY)}
         self._offers: dict[tuple[str, ...], Offer] = {}
         """Emptied whenever an allocatable amount may have changed."""
         self.derived = DerivedColumns(self.objects)
+
+    @property
+    def resources(self) -> list[str]:
+        """Every resource that a node has offered: cpu, memory, ephemeral-storage, then in order of arrival; then those
+        that are only asked for."""
+        return [*self._free, *self._nowhere]
 
     @property
     def name_hash(self) -> NDArray[np.uint64]:
@@ -169,7 +177,14 @@ class NodeColumns:
         without a request for cpu or memory counts as 100 millicores or 200Mi."""
         column = self._free_with_defaults.get(resource) if with_defaults else None
         column = self._free.get(resource) if column is None else column
-        return np.zeros(self.n, np.int64) if column is None else column[: self.n]
+        return self._lacking(resource) if column is None else column[: self.n]
+
+    def _lacking(self, resource: str) -> Int64:
+        """`free` of a resource that no node has offered."""
+        column = np.zeros(self.n, np.int64)
+        for row, amount in self._nowhere.get(resource, _NOBODY).items():
+            column[row] = -amount
+        return column
 
     def is_full(self, row: int) -> bool:
         """Whether no further pod is allowed on a node."""
@@ -179,11 +194,17 @@ class NodeColumns:
         """(`allocatable`, `free`) of one node: for few rows faster than the columns."""
         free = self._free_with_defaults.get(resource) if with_defaults else None
         free = self._free.get(resource) if free is None else free
-        return (0, 0) if free is None else (self._allocatable[resource].item(row), free.item(row))
+        if free is None:
+            return 0, -self._nowhere.get(resource, _NOBODY).get(row, 0)
+        return self._allocatable[resource].item(row), free.item(row)
 
     def label_ids(self, key: str) -> NDArray[np.int32]:
         """The label's value on each node as an index into `label_values(key)`, -1 absent: `int32[n]`."""
         return self.derived.ids("label", key)
+
+    def has_label(self, key: str) -> bool:
+        """False if no node has the label; `label_ids` is -1 throughout then."""
+        return self.derived.has("label", key)
 
     def label_values(self, key: str) -> list[str]:
         """The label's values by id."""
@@ -205,6 +226,10 @@ class NodeColumns:
             column[target] = column[source]
         for amounts in self._amounts():
             amounts[target] = amounts[source]
+        for asked in self._nowhere.values():
+            asked.pop(target, None)
+            if source in asked:
+                asked[target] = asked[source]
 
     def _clear(self, row: int) -> None:
         """Make a row ready for the next node to come."""
@@ -213,17 +238,36 @@ class NodeColumns:
             getattr(self, name)[row] = 0
         for amounts in self._amounts():
             amounts[row] = 0
+        for asked in self._nowhere.values():
+            asked.pop(row, None)
+        self._nowhere = {resource: asked for resource, asked in self._nowhere.items() if asked}
 
     def _amounts(self) -> Iterator[Int64]:
         for columns in (self._allocatable, self._free, self._free_with_defaults):
             yield from columns.values()
 
     def _know(self, resource: str) -> None:
-        """Have columns for a resource."""
+        """Have columns for a resource that a node offers."""
         if resource not in self._free:
-            self.resources.append(resource)
             self._allocatable[resource] = np.zeros(self._room, np.int64)
             self._free[resource] = np.zeros(self._room, np.int64)
+            for row, amount in self._nowhere.pop(resource, _NOBODY).items():
+                self._free[resource][row] = -amount
+
+    def _take(self, resource: str, row: int, amount: int) -> None:
+        """Count what a pod asks for, or gives back where it is below 0."""
+        column = self._free.get(resource)
+        if column is not None:
+            column[row] -= amount
+            return
+        asked = self._nowhere.setdefault(resource, {})
+        left = asked.get(row, 0) + amount
+        if left:
+            asked[row] = left
+            return
+        asked.pop(row, None)
+        if not asked:
+            del self._nowhere[resource]
 
     def _grow(self, size: int) -> None:
         for name in _FIXED:

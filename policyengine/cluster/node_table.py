@@ -113,8 +113,7 @@ class NodeTable(NodeColumns):
     def _count(self, row: int, info: PodInfo, sign: int) -> None:
         shape = info.shape
         for name, amount in shape.amounts:
-            self._know(name)
-            self._free[name][row] -= sign * amount
+            self._take(name, row, sign * amount)
         self._pod_count[row] += sign
         self._free_with_defaults[CPU][row] -= sign * shape.nonzero_cpu
         self._free_with_defaults[MEMORY][row] -= sign * shape.nonzero_memory
@@ -156,13 +155,18 @@ class NodeTable(NodeColumns):
         """
         table = copy(self)
         table._free = {name: column.copy() for name, column in self._free.items()}
+        table._nowhere = {name: dict(asked) for name, asked in self._nowhere.items()}
         table._pod_count = self._pod_count.copy()
         return table
 
     def shift_sums(self, rows: Rows, amounts: Mapping[str, Int64], pods: Int64) -> None:
         """Add to what is requested in `rows`; for a table from `with_own_sums` alone."""
         for name, amount in amounts.items():
-            self._free[name][rows] -= amount
+            if name in self._free:
+                self._free[name][rows] -= amount
+            else:
+                for row, one in zip(rows.tolist(), amount.tolist(), strict=True):
+                    self._take(name, row, one)
         self._pod_count[rows] += pods
         self.shifts += 1
 

@@ -110,7 +110,7 @@ def test_labels_taints_and_conditions_are_ids_into_values():
 
 
 def test_ids_of_churning_labels_stay_bounded_and_readers_are_told():
-    table = table_of(make_node("a"))
+    table = table_of(make_node("a").label("k", "first"))
     table.label_ids("k")
     position = table.node_journal.position
     for n in range(1100):
@@ -118,6 +118,44 @@ def test_ids_of_churning_labels_stay_bounded_and_readers_are_told():
     assert len(table.label_values("k")) <= 1025
     assert table.node_journal.since(position) is None
     assert table.label_values("k")[table.label_ids("k")[0]] == "1099"
+
+
+def test_labels_that_no_node_has_share_one_column_until_one_has_them():
+    table = table_of(make_node("a").label("zone", "z"), make_node("b"))
+    assert [table.label_ids(key).tolist() for key in ("k1", "k2")] == [[-1, -1]] * 2
+    assert table.derived.encoded("label", "k1") is table.derived.encoded("label", "k2")
+    assert not table.has_label("k1")
+    assert [numbers.tolist() for numbers in table.derived.parsed("annotation", "k1", int)] == [[0, 0], [False, False]]
+    table.set_node(make_node("b").label("k1", "v").annotation("k1", "7").build())
+    table.set_node(make_node("c").build())
+    assert (table.label_ids("k1").tolist(), table.label_values("k1")) == ([-1, 0, -1], ["v"])
+    assert table.label_ids("k2").tolist() == [-1, -1, -1]
+    assert table.derived.parsed("annotation", "k1", int)[0].tolist() == [0, 7, 0]
+    table.remove_node("b")
+    assert table.label_ids("k1").tolist() == [-1, -1]
+
+
+def test_resources_that_are_only_asked_for_have_no_column_and_count_all_the_same():
+    table = table_of(*(make_node(name) for name in "abc"))
+    columns = len(list(table._amounts()))
+    infos = [make_pod(f"p{n}").req({f"x/{n}": n + 1, "x/all": 1}).info() for n in range(4)]
+    for row, info in zip((0, 1, 2, 2), infos, strict=True):
+        table.add_pod(row, info)
+    assert len(list(table._amounts())) == columns
+    assert table.requested("x/all").tolist() == [1, 1, 2]
+    assert (table.room("x/3", 2), table.room("x/3", 0)) == ((0, -4), (0, 0))
+    hypothetical = table.with_own_sums()
+    hypothetical.shift_sums(np.array([2]), {"x/all": np.array([-2])}, np.array([-2]))
+    assert (hypothetical.requested("x/all").tolist(), table.requested("x/all").tolist()) == ([1, 1, 0], [1, 1, 2])
+    table.remove_node("a")  # c takes its row
+    assert (table.requested("x/all").tolist(), table.requested("x/0").tolist()) == ([2, 1], [0, 0])
+    table.set_node(make_node("b").capacity({"x/all": 5}).build())
+    assert (table.free("x/all").tolist(), table.requested("x/all").tolist()) == ([-2, 4], [2, 1])
+    table.remove_pod(0, infos[2])
+    table.remove_pod(0, infos[3])
+    table.remove_pod(1, infos[1])
+    assert table.requested("x/all").tolist() == [0, 0]
+    assert table.resources == ["cpu", "memory", "ephemeral-storage", "x/all"]
 
 
 def test_columns_are_views_without_copies():

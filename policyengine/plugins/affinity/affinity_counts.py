@@ -55,9 +55,13 @@ class Incoming:
 
 
 class AffinityCounts:
-    """Per topology key the summed effects of the pods on the nodes. Keys are added as their first pods come."""
+    """Per topology key the summed effects of the pods on the nodes. Keys are added as their first pods come.
 
-    __slots__ = ("_among", "_effects", "_node_position", "_presence", "by_key")
+    A key that no node has is left out: one pod may have terms with thousands of those, and all that come after it would
+    count them too.
+    """
+
+    __slots__ = ("_among", "_effects", "_keys", "_node_position", "_presence", "by_key")
 
     def __init__(
         self,
@@ -79,7 +83,8 @@ class AffinityCounts:
         self._among = among
         self._presence = presence
         self._node_position = -1
-        self.by_key: dict[str, DomainCounts] = {key: self._counts(key) for key in keys}
+        self._keys = frozenset(keys)
+        self.by_key: dict[str, DomainCounts] = {}
 
     def _counts(self, key: str) -> DomainCounts:
         return DomainCounts(key, lambda kind: self._effects[kind].get(key, 0), self._among)
@@ -87,13 +92,16 @@ class AffinityCounts:
     def update(self, nodes: NodeTable, rows: Rows) -> Delta:
         """Count the pods on `rows` again; everything if a Node has changed. The rows in domains whose sum changed."""
         index = pod_index(nodes)
-        if not self.by_key and not index.any_terms:
+        if not self._keys and not self.by_key and not index.any_terms:
             return NO_ROWS
         self._effects.trim(index)
         anew = self._node_position != nodes.node_journal.position
         self._node_position = nodes.node_journal.position
         kinds = self._among(index) if anew else [kind for row in rows.tolist() for kind, _ in index.on_row(row)]
-        new_keys = {key for kind in kinds for key in self._effects[kind] if key not in self.by_key}
+        met = {key for kind in kinds for key in self._effects[kind] if key not in self.by_key}
+        if anew:
+            met |= self._keys - self.by_key.keys()
+        new_keys = {key for key in met if nodes.has_label(key)}
         changed: Delta = NO_ROWS
         for counts in self.by_key.values():
             if anew:

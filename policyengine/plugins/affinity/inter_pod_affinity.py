@@ -88,7 +88,8 @@ class _FilterState:
                 refused[domains.sums[at(nodes.label_ids(key), rows)] > 0] = number
         for term in self.incoming.terms.affinity:
             ids = at(nodes.label_ids(term.key), rows)
-            met = ids >= 0 if self._is_first else self._near.by_key[term.key].sums[ids] > 0
+            near = self._near.by_key.get(term.key)
+            met = ids >= 0 if self._is_first or near is None else near.sums[ids] > 0
             refused[~met] = _AFFINITY
         return refused
 

@@ -234,7 +234,7 @@ class DomainCounts:
         self._weights = ByKind(weigh)
         self._among = among
         self.on_node: Int64 = np.zeros(0, dtype=np.int64)
-        """The weight of the pods on each node, eligible or not: `int64[nodes]`."""
+        """The weight of the pods on each node, eligible or not: `int64[nodes]`; empty where no node has the key."""
         self.sums: Int64 = np.zeros(1, dtype=np.int64)
         """By the ids of `label_values(key)`, with a last entry that stays 0. The id of nodes without the label, -1,
         points at it: `int64[values + 1]`."""
@@ -245,6 +245,10 @@ class DomainCounts:
 
     def count(self, nodes: NodeTable, index: PodIndex, eligible: Mask | None = None) -> None:
         """Count all nodes anew. `eligible`: `bool[nodes]`; None for all of them."""
+        if not nodes.has_label(self.key):  # pods name such keys by the thousand
+            self.on_node = self.nodes = self._domains = np.zeros(0, dtype=np.int64)
+            self.sums = np.zeros(1, dtype=np.int64)
+            return
         self._weights.trim(index)
         ids = nodes.label_ids(self.key)
         values = len(nodes.label_values(self.key))
@@ -260,8 +264,10 @@ class DomainCounts:
         """Count the pods on `rows` again. No Node may have changed since `count`. {domain: its sum before}, of the
         domains of rows where something changed."""
         weights, on_node, sums = self._weights, self.on_node, self.sums
-        weights.trim(index)
         before: dict[int, int] = {}
+        if len(on_node) == 0:
+            return before
+        weights.trim(index)
         for row in rows.tolist():
             weight = sum([weights[kind] * count for kind, count in index.on_row(row)])
             change = weight - on_node.item(row)

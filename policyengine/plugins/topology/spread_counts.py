@@ -47,8 +47,17 @@ class SpreadCounts:
             for constraint in self.constraints:
                 labelled &= nodes.label_ids(constraint.key) >= 0
         for constraint, counts in zip(self.constraints, self.counts, strict=True):
-            counts.count(nodes, index, labelled & self._admitted(constraint, nodes))
+            is_counted = nodes.has_label(constraint.key)
+            counts.count(nodes, index, labelled & self._admitted(constraint, nodes) if is_counted else None)
         return True
+
+    def scored(self, nodes: NodeTable) -> Sequence[tuple[Constraint, DomainCounts]]:
+        """What nodes are scored by. Where none has a key that every node has to have, all score alike for that one:
+        a pod may have thousands of them."""
+        parts = list(zip(self.constraints, self.counts, strict=True))
+        absent = (part for part in parts if self.every_key and not nodes.has_label(part[0].key))
+        decisive = next(absent, None)
+        return parts if decisive is None else [decisive]
 
     def _admitted(self, constraint: Constraint, nodes: NodeTable) -> Mask:
         """nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094): `bool[nodes]`."""
@@ -109,6 +118,7 @@ class SpreadScore:
 
     def __init__(self, counts: SpreadCounts) -> None:
         self._counts = counts
+        self._scored: Sequence[tuple[Constraint, DomainCounts]] = ()
         self._empty: list[int] = []
         """Per constraint the id of the empty label value, which counts like an absent label."""
         self.raw: Int64 = np.zeros((0, 0), dtype=np.int64)
@@ -117,16 +127,17 @@ class SpreadScore:
     def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
         """Count `rows` again; the rows whose raw score changed, None for all."""
         if self._counts.count(nodes, rows):
-            self.raw = np.empty((nodes.n, 2 * len(self._counts.counts)), dtype=np.int64, order="F")
+            self._scored = self._counts.scored(nodes)
+            self.raw = np.empty((nodes.n, 2 * len(self._scored)), dtype=np.int64, order="F")
             self._empty = []
-            for place, counts in enumerate(self._counts.counts):
+            for place, (_, counts) in enumerate(self._scored):
                 values = nodes.label_values(counts.key)
                 self._empty.append(values.index("") if "" in values else -1)
                 self.raw[:, 2 * place] = _pods_in_domain(counts, nodes)
                 self.raw[:, 2 * place + 1] = nodes.label_ids(counts.key)
             return None
         differs = np.zeros(nodes.n, dtype=np.bool_)
-        for place, counts in enumerate(self._counts.counts):
+        for place, (_, counts) in enumerate(self._scored):
             pods = _pods_in_domain(counts, nodes)
             differs |= self.raw[:, 2 * place] != pods
             self.raw[:, 2 * place] = pods
@@ -134,7 +145,7 @@ class SpreadScore:
 
     def domain_count(self, place: int, raw: Int64) -> int:
         """How many domains the nodes make up; for the host name each node is a domain."""
-        if self._counts.constraints[place].key == HOSTNAME:
+        if self._scored[place][0].key == HOSTNAME:
             return len(raw)
         ids, empty = raw[:, 2 * place + 1], self._empty[place]
         return int(np.count_nonzero(np.bincount((ids if empty < 0 else np.where(ids == empty, -1, ids)) + 1)))
@@ -142,7 +153,7 @@ class SpreadScore:
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """What is scored by."""
-        return self._counts.constraints
+        return tuple([constraint for constraint, _ in self._scored])
 
     def lacking(self, raw: Int64) -> Mask | None:
         """The nodes without a key that every node has to have: `bool[rows]`; None where all have them."""
@@ -167,4 +178,5 @@ class SpreadScore:
 
 def _pods_in_domain(counts: DomainCounts, nodes: NodeTable) -> Int64:
     """The matching pods in each node's domain, for the host name those on the node, eligible or not: `int64[nodes]`."""
-    return counts.on_node if counts.key == HOSTNAME else counts.sums[nodes.label_ids(counts.key)]
+    is_on_node = counts.key == HOSTNAME and nodes.has_label(HOSTNAME)
+    return counts.on_node if is_on_node else counts.sums[nodes.label_ids(counts.key)]
