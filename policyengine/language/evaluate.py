@@ -83,18 +83,17 @@ def _closure(expression: str, dotted: frozenset[str]) -> Closure:
 
 
 @lru_cache(maxsize=1024)
-def parsed(text: str) -> Callable[[Mapping[str, object]], object] | str:
+def parsed(text: str) -> Callable[[Evaluation], object] | str:
     """A CEL expression from outside, such as a device selector: its value by those of its names, or why it is none.
 
     The values of names are taken as they are: maps may answer for absent keys themselves (`__missing__`), and
-    quantities and versions of the Kubernetes libraries may stand among them. The function raises EvaluationError
-    where there is no value.
+    quantities and versions of the Kubernetes libraries may stand among them. The function takes an `Evaluation`, whose
+    steps it uses up, and raises EvaluationError where there is no value.
     """
     try:
-        closure = _closure(text, frozenset())
+        return _closure(text, frozenset())
     except EvaluationError as error:
         return str(error)
-    return lambda names: closure(Evaluation(names))
 
 
 def _taken_in(value: object, depth: int) -> object:

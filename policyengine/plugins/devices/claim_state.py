@@ -7,7 +7,7 @@ name in the pod's status, and must be the pod's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
@@ -65,7 +65,7 @@ def extended_claims(pod: PodInfo, snapshot: Snapshot) -> ExtendedClaims | None:
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
-    __slots__ = ("_devices", "_extended", "_outcomes", "_wanted", "available_on", "claims", "unavailable")
+    __slots__ = ("_extended", "_outcomes", "_wanted", "available_on", "claims", "devices", "signature", "unavailable")
 
     def __init__(
         self,
@@ -78,7 +78,9 @@ class ClaimsState:
         self.claims = tuple(claims)
         self._wanted = wanted
         self._extended = extended
-        self._devices = devices
+        self.devices = devices
+        self.signature: Hashable = None
+        """That of the pods whose claims they are."""
         self._outcomes: dict[tuple[WantedClaim, ...], Outcomes] = {}
         self.unavailable = unavailable
         """Allocated claims whose devices failed to become ready, or have not in time: available on no node."""
@@ -116,11 +118,12 @@ class ClaimsState:
     def _outcomes_of(self, wanted: tuple[WantedClaim, ...]) -> Outcomes:
         outcomes = self._outcomes.get(wanted)
         if outcomes is None:
-            outcomes = self._outcomes[wanted] = self._devices.asked(wanted)
+            outcomes = self._outcomes[wanted] = self.devices.asked(wanted)
         return outcomes
 
     def in_the_way(self, pod: PodInfo, nodes: NodeTable, rows: Rows) -> ResourceClaim | None:
         """An allocated claim that no other pod uses, and without which one of these nodes had been left."""
+        self.devices.begin()
         for claim in self.claims:
             allocation = claim.status.allocation
             if allocation is None or any(consumer.uid != pod.uid for consumer in claim.status.reserved_for):

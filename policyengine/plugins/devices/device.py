@@ -21,6 +21,7 @@ from policyengine.cluster.device_slices import model
 from policyengine.cluster.node_objects import Taint
 from policyengine.language.evaluate import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
+from policyengine.language.scalar_evaluator import Evaluation
 from policyengine.language.values import EvaluationError
 
 DeviceID = tuple[str, str, str]
@@ -30,11 +31,25 @@ Counters = dict[tuple[str, str], int]
 
 _SELECTORS_KEPT: Final = 256
 _ANSWERS_KEPT: Final = 1 << 14
+_LOOKS_OF_ONE: Final = 100_000
+"""What one evaluation of a selector may take, as `Reading.looks` counts it. The API server admits those that cel-go's
+estimate of costs is content with: comprehensions of some ten thousand rounds are among them."""
+_TEXT_OF_A_LOOK: Final = 128
+"""Characters of a selector that take as long to evaluate as it takes to look at a device."""
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 class SelectorError(Exception):
     """A selector has no answer for a device: a mistake in the claim, the class or the slice."""
+
+
+class Reading(set[str]):
+    """The names of the attributes whose values a search has read, and how much it has done."""
+
+    looks = 0
+    """Looks at devices, and what evaluating selectors takes in the same unit: the same for the same search."""
+    spared = 0
+    """How many of these belong to evaluations whose answers were known."""
 
 
 class _Domains(dict[str, Mapping[str, object]]):
@@ -64,8 +79,10 @@ class _Noting(Mapping[str, object]):
         return len(self._values)
 
 
-Answers = dict[str, dict[tuple[str, ...], dict[tuple[DeviceAttribute, ...], bool | str]]]
-"""Selector -> names of the attributes that an evaluation read -> their values -> the answer, or what went wrong."""
+Answer = tuple[bool | str, int]
+"""What a selector says of a device, or what went wrong; and how many looks that took."""
+Answers = dict[str, dict[tuple[str, ...], dict[tuple[DeviceAttribute, ...], Answer]]]
+"""Selector -> names of the attributes that an evaluation read -> their values -> the answer."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -93,8 +110,9 @@ class SliceDevice:
         """What it draws from counters while it is allocated."""
         self._answers: Answers | None = None
 
-    def meets(self, expression: str, read: set[str]) -> bool:
-        """Whether the selector is true of the device. Adds to `read` the attributes whose values that depends on.
+    def meets(self, expression: str, read: Reading) -> bool:
+        """Whether the selector is true of the device. Adds to `read` the attributes whose values that depends on, and
+        what it takes.
 
         Raises:
             SelectorError: it has no value, or not a bool.
@@ -105,6 +123,7 @@ class SliceDevice:
         for names, answers in known.items():
             answer = answers.get(self._values(names))
             if answer is not None:
+                read.spared += answer[1]
                 break
         else:
             own: set[str] = set()
@@ -115,9 +134,11 @@ class SliceDevice:
                 known = self._answers.setdefault(expression, {})
             known.setdefault(names, {})[self._values(names)] = answer
         read.update(names)
-        if isinstance(answer, str):
-            raise SelectorError(answer)
-        return answer
+        met, looks = answer
+        read.looks += looks
+        if isinstance(met, str):
+            raise SelectorError(met)
+        return met
 
     def _values(self, names: tuple[str, ...]) -> tuple[DeviceAttribute, ...]:
         attributes = self.device.attributes
@@ -131,17 +152,23 @@ class SliceDevice:
         domain, _, identifier = name.partition("/")
         return self.device.attributes.get(identifier) if domain == self.id[0] else None
 
-    def _evaluated(self, expression: str, read: set[str]) -> bool | str:
-        compiled = parsed(expression)
+    def _evaluated(self, expression: str, read: set[str]) -> Answer:
+        """The whole text counts once, and once more for each round of its comprehensions."""
+        compiled, text = parsed(expression), len(expression) // _TEXT_OF_A_LOOK
         if isinstance(compiled, str):
-            return f"CEL compile error: {compiled}"
+            return f"CEL compile error: {compiled}", text
+        evaluation = Evaluation()
+        evaluation.steps = most = _LOOKS_OF_ONE // (1 + text)
+        value: object
         try:
-            value = compiled({"device": self._described(read)})
+            evaluation.values = {"device": self._described(read)}
+            value = compiled(evaluation)
         except EvaluationError as error:
-            return f"CEL runtime error: {_in_cel(str(error))}"
-        if isinstance(value, bool):
-            return value
-        return f"CEL runtime error: the selector is not a bool but `{str(value)[:64]}`"
+            value = f"CEL runtime error: {_in_cel(str(error))}"
+        else:
+            if not isinstance(value, bool):
+                value = f"CEL runtime error: the selector is not a bool but `{str(value)[:64]}`"
+        return value, text + int(most - evaluation.steps) * (1 + text)
 
     def _described(self, read: set[str]) -> dict[str, object]:
         device, driver = self.device, self.id[0]

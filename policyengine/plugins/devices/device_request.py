@@ -20,7 +20,14 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Code, Status
-from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
+from policyengine.plugins.devices.device import (
+    NOTHING,
+    Consumption,
+    Reading,
+    SelectorError,
+    SliceDevice,
+    consumption,
+)
 from policyengine.plugins.selectors.tolerations import tolerates
 
 ALL, EXACT_COUNT = "All", "ExactCount"
@@ -65,7 +72,7 @@ class Wanted:
         """Whether devices in use by others will do (KEP-5018)."""
         return isinstance(self.source, ExactDeviceRequest) and self.source.admin_access
 
-    def selects(self, device: SliceDevice, read: set[str]) -> bool:
+    def selects(self, device: SliceDevice, read: Reading) -> bool:
         """Whether the device meets the selectors of class and request. Adds to `read` what that depends on.
 
         Raises:
@@ -88,7 +95,7 @@ class Wanted:
         return consumption(device.device, requests)
 
 
-def _all_met(whose: str, selectors: Sequence[DeviceSelector], device: SliceDevice, read: set[str]) -> bool:
+def _all_met(whose: str, selectors: Sequence[DeviceSelector], device: SliceDevice, read: Reading) -> bool:
     for place, selector in enumerate(selectors):
         try:
             if selector.cel is not None and not device.meets(selector.cel.expression, read):

@@ -9,7 +9,8 @@ Not everything is undone, as v1.36 has it (allocator_incubating.go, `allocateDev
 that is given up, and for a device that passes their check and is then refused for a taint or a constraint. So a
 search may miss a solution, and which one it finds depends on every step: no step is left out then.
 
-How long a search may last is counted in looks at devices, from the first dead end on: no clock decides.
+How long a search may last is counted in looks at devices, from the first dead end on, and in what selectors take whose
+evaluation takes long: no clock decides.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from math import inf
 from typing import Final, NamedTuple
 
 from policyengine.cluster.node_objects import Node
-from policyengine.plugins.devices.device import NOTHING, Consumption, Counters, DeviceID, SliceDevice, fits
+from policyengine.plugins.devices.device import (
+    NOTHING,
+    Consumption,
+    Counters,
+    DeviceID,
+    Reading,
+    SliceDevice,
+    fits,
+)
 from policyengine.plugins.devices.device_pools import Pool, Slice, Taken
 from policyengine.plugins.devices.device_request import (
     MOST_RESULTS,
@@ -99,18 +108,21 @@ class Search:
         pools: Sequence[Pool],
         node: Node,
         taken: Taken,
-        read: set[str],
+        read: Reading,
         most_looks: float = inf,
     ) -> None:
-        """`read`: takes the attributes whose values the outcome depends on, as devices name them.
+        """`read`: takes the attributes whose values the outcome depends on, as devices name them, and the looks.
 
         Raises:
             AllocationError: a claim, a class or a slice is wrong, or all devices of an incomplete pool are wanted.
+            SearchTooLong: to count all devices takes too long.
         """
         self._read = read
         self._claims = claims
         self._taken = taken
-        self._looks_left = most_looks
+        self._most_looks = read.looks + most_looks
+        self._met: set[tuple[Wanted, DeviceID]] = set()
+        """Those whose selectors took something: it counts once."""
         self._is_astray = False
         """Whether there was a dead end."""
         self._open = _Row(
@@ -194,7 +206,7 @@ class Search:
         while (one := self._open.at(at)) is not None:
             if (
                 not self._is_in_use(place.claim, wanted, one)
-                and wanted.selects(one.device, self._read)
+                and self._selects(wanted, one)
                 and self._is_allowed(place.claim, wanted, one)
             ):
                 yield at, one
@@ -209,7 +221,7 @@ class Search:
         """All devices that will do, for a request that wants all."""
         found = self._all.get(wanted)
         if found is None:
-            selected = (one for one in self._open.all() if wanted.selects(one.device, self._read))
+            selected = (one for one in self._open.all() if self._selects(wanted, one))
             found = self._all[wanted] = [one for one in selected if self._has_room(wanted, one)]
         return found
 
@@ -237,12 +249,24 @@ class Search:
 
     def _is_in_use(self, claim: int, wanted: Wanted, one: Open) -> bool:
         if self._is_astray:
-            self._looks_left -= 1
-            if self._looks_left < 0:
+            self._read.looks += 1
+            if self._read.looks > self._most_looks:
                 raise SearchTooLong
         if wanted.admin_access:
             return claim in self._choosing.get(one.device.id, ())
         return self._taken.is_held(one.device.id) or bool(self._choosing.get(one.device.id))
+
+    def _selects(self, wanted: Wanted, one: Open) -> bool:
+        read, looks, spared = self._read, self._read.looks, self._read.spared
+        selected = wanted.selects(one.device, read)
+        if read.looks == looks:
+            return selected
+        if (wanted, one.device.id) in self._met:
+            read.looks, read.spared = looks, spared
+        self._met.add((wanted, one.device.id))
+        if read.looks > self._most_looks:
+            raise SearchTooLong
+        return selected
 
     def _is_allowed(self, claim: int, wanted: Wanted, one: Open, must: bool = False) -> bool:
         device, constraints = one.device, self._constraints[claim]

@@ -10,6 +10,7 @@ Extended resources that device classes stand for become one claim more, which Pr
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import count
 from math import inf
 from typing import Any, Final
 
@@ -51,7 +52,7 @@ from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.devices.device_search import LOOKS_A_SECOND
 from policyengine.plugins.devices.extended_claim import asked_by, claim_of
-from policyengine.plugins.devices.outcomes import Devices, Verdict
+from policyengine.plugins.devices.outcomes import MOST_KEPT, Devices, Verdict
 from policyengine.plugins.event_hints import on
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -115,6 +116,9 @@ class DynamicResources:
         self._devices: Devices | None = None
         self._pending: PendingClaims | None = None
         self._last: tuple[Hashable, ClaimsState | Status] | None = None
+        self._unsearched: set[Hashable] = set()
+        """Signatures of pods of whose nodes some were not searched, since those before took too long."""
+        self._tries = count()
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Refused while a claim is still to be made, goes, or is another pod's."""
@@ -131,7 +135,10 @@ class DynamicResources:
         return (pod.namespace, asked) if asked else UNCONCERNED
 
     def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        """Which of the pod's claims are late: that comes with time alone."""
+        """Which of the pod's claims are late: that comes with time alone. Another one each time while nodes are left to
+        be searched, so that they are."""
+        if self._unsearched and self.signature(pod) in self._unsearched:
+            return next(self._tries)
         claims = find_claims(pod, snapshot) if pod.shape.spec.resource_claims else ()
         if isinstance(claims, str):
             return ()
@@ -150,9 +157,11 @@ class DynamicResources:
         for selector in claims.available_on:
             refused[~selector.mask(nodes, rows)] = _NOT_AVAILABLE
         if claims.allocates:
+            claims.devices.begin()
             on, objects = claims.outcome, nodes.objects
             searched = np.array([on(objects[row]).verdict for row in rows.tolist()], dtype=np.int16)
             refused = np.where(searched, searched, refused)
+            self._note(claims)
 
         def too_long_at(rows: Rows) -> list[str]:
             return [f"node {nodes.names[row]}: timed out trying to allocate devices" for row in rows.tolist()]
@@ -174,6 +183,7 @@ class DynamicResources:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
         """The ranks of the alternatives that the node gives, the first of a list being worth most."""
         claims: ClaimsState = state
+        claims.devices.begin()
         objects = snapshot.nodes.objects
         return np.fromiter((claims.score(objects[row]) for row in rows.tolist()), dtype=np.int64, count=len(rows))
 
@@ -278,8 +288,19 @@ class DynamicResources:
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         state = claims_state(pod, snapshot, self._devices_now(snapshot), self._binding_timeout)
+        if isinstance(state, ClaimsState):
+            state.signature = key[0]
         self._last = (key, state)
         return state
+
+    def _note(self, claims: ClaimsState) -> None:
+        """Whether all nodes were searched."""
+        if not claims.devices.is_exhausted:
+            self._unsearched.discard(claims.signature)
+            return
+        if len(self._unsearched) >= MOST_KEPT:
+            self._unsearched.clear()
+        self._unsearched.add(claims.signature)
 
     def _devices_now(self, snapshot: Snapshot) -> Devices:
         if self._devices is None:

@@ -18,6 +18,7 @@ import msgspec
 
 from policyengine.cluster.node_objects import Node
 from policyengine.enum_members import direct_members
+from policyengine.plugins.devices.device import Reading
 from policyengine.plugins.devices.device_pools import Pools, Reached, Taken
 from policyengine.plugins.devices.device_request import AllocationError, WantedClaim
 from policyengine.plugins.devices.device_search import Given, Search, SearchTooLong
@@ -26,6 +27,9 @@ MOST_KEPT: Final = 256
 """Different things asked for whose outcomes are kept."""
 MOST_LOOKS_KEPT: Final = 1 << 14
 """Different looks of nodes whose outcomes are kept for one thing asked for."""
+
+SEARCHES: Final = 2
+"""Searches of full length that a pod may have at once: one a node would take minutes where no two nodes look alike."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -54,6 +58,8 @@ class Outcome:
     ways: tuple[frozenset[str], ...] = ()
 
 
+_UNTRIED: Final = Outcome(Verdict.TOO_LONG)
+"""Of a node that was not searched: those before it took too long. Not kept."""
 _Alike = dict[tuple[str, ...], dict[tuple[int, ...], Outcome]]
 """Attributes that the outcome depends on -> how the slices look in these -> the outcome."""
 
@@ -83,6 +89,8 @@ class Devices:
         self.pools = pools
         self.taken = taken
         self._most_looks = most_looks
+        self._left: float = inf
+        """Looks left for all searches of `begin`."""
         self._found: dict[bytes, _Found] = {}
 
     def slices_changed(self) -> None:
@@ -95,6 +103,16 @@ class Devices:
         """A class came, changed or went."""
         self._found.clear()
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether searches have taken all that there was for them: some nodes may not have been searched."""
+        return self._left <= 0
+
+    def begin(self) -> None:
+        """Nodes are asked about anew: `SEARCHES` of full length are made for them, and many more short ones. What they
+        find is kept, so who asks again comes further."""
+        self._left = SEARCHES * self._most_looks
+
     def asked(self, wanted: Sequence[WantedClaim]) -> Outcomes:
         """The outcomes for these claims. Pods whose claims ask for the same share them."""
         key = _encode([(one.claim.spec.devices.requests, one.claim.spec.devices.constraints) for one in wanted])
@@ -102,7 +120,7 @@ class Devices:
             self._found.clear()
         return Outcomes(self, wanted, self._found.setdefault(key, _Found()))
 
-    def search(self, wanted: Sequence[WantedClaim], node: Node, read: set[str]) -> list[list[Given]] | Verdict:
+    def search(self, wanted: Sequence[WantedClaim], node: Node, read: Reading) -> list[list[Given]] | Verdict:
         """Per claim the devices that it gets on the node, or why it gets none. Adds to `read` the attributes whose
         values that depends on.
 
@@ -110,12 +128,15 @@ class Devices:
             AllocationError: a claim, a class or a slice is wrong.
         """
         pools = self.pools.reached(node).pools
+        before = read.looks - read.spared
         try:
             search = Search(wanted, pools, node, self.taken, read, self._most_looks)
             if search.run():
                 return search.given
         except SearchTooLong:
             return Verdict.TOO_LONG
+        finally:
+            self._left -= read.looks - read.spared - before
         return Verdict.INVALID_POOLS if any(pool.invalid for pool in pools) else Verdict.NOTHING
 
 
@@ -140,7 +161,10 @@ class Outcomes:
                 version = sum(taken.version(pool) for pool in reached.drawn_from)
                 known = self._found.exact.get(reached)
                 if known is None or known[0] != version:
-                    known = self._found.exact[reached] = (version, self._search(node, set()))
+                    known = (version, self._search(node, Reading()))
+                    if known[1] is _UNTRIED:
+                        return _UNTRIED
+                    self._found.exact[reached] = known
                 held = self._held[reached] = known[1]
             return held
         key = tuple([(one.shape, taken.of_slice(one)) for one in alike])
@@ -148,8 +172,10 @@ class Outcomes:
             outcome = outcomes.get(tuple([one.look(names) for one in alike]))
             if outcome is not None:
                 return outcome
-        read: set[str] = set()
+        read = Reading()
         outcome = self._search(node, read)
+        if outcome is _UNTRIED:
+            return outcome
         names = tuple(sorted(read))
         self._found.put(key, names, tuple([one.look(names) for one in alike]), outcome)
         return outcome
@@ -160,9 +186,11 @@ class Outcomes:
         Raises:
             AllocationError: a claim, a class or a slice is wrong.
         """
-        return self._devices.search(self._wanted, node, set())
+        return self._devices.search(self._wanted, node, Reading())
 
-    def _search(self, node: Node, read: set[str]) -> Outcome:
+    def _search(self, node: Node, read: Reading) -> Outcome:
+        if self._devices.is_exhausted:
+            return _UNTRIED
         try:
             found = self._devices.search(self._wanted, node, read)
         except AllocationError:

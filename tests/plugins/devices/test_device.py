@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster.device_objects import Device, DeviceAttribute, DeviceCapacity
-from policyengine.plugins.devices.device import SelectorError, SliceDevice
+from policyengine.plugins.devices.device import Answer, Reading, SelectorError, SliceDevice
 
 ATTRIBUTES = st.dictionaries(
     st.sampled_from(["a", "b", "gpu.example/a", "other/c"]),
@@ -40,12 +40,12 @@ def device(attributes: dict[str, DeviceAttribute], memory: str = "2Gi") -> Slice
 def test_shared_answers_are_each_device_s_own(devices: list[SliceDevice]) -> None:
     for selector in SELECTORS:
         for one in devices:
-            expected = one._evaluated(selector, set())
+            expected, _ = one._evaluated(selector, set())
             if isinstance(expected, bool):
-                assert one.meets(selector, set()) is expected
+                assert one.meets(selector, Reading()) is expected
             else:
                 with pytest.raises(SelectorError) as raised:
-                    one.meets(selector, set())
+                    one.meets(selector, Reading())
                 assert str(raised.value) == expected
 
 
@@ -53,7 +53,7 @@ def test_a_selector_is_not_evaluated_again_where_all_that_it_read_is_the_same(mo
     evaluated: list[str] = []
     evaluate = SliceDevice._evaluated
 
-    def noted(one: SliceDevice, selector: str, read: set[str]) -> bool | str:
+    def noted(one: SliceDevice, selector: str, read: set[str]) -> Answer:
         evaluated.append(selector)
         return evaluate(one, selector, read)
 
@@ -61,5 +61,5 @@ def test_a_selector_is_not_evaluated_again_where_all_that_it_read_is_the_same(mo
     selector = f"{OWN}.memory > 4"
     for number in range(20):
         uuid, memory = DeviceAttribute(string_value=f"u{number}"), DeviceAttribute(int_value=number % 2 * 8)
-        assert device({"uuid": uuid, "memory": memory}).meets(selector, set()) is (number % 2 == 1)
+        assert device({"uuid": uuid, "memory": memory}).meets(selector, Reading()) is (number % 2 == 1)
     assert len(evaluated) == 2
