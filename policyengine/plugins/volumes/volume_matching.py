@@ -1,14 +1,15 @@
 """Matches unbound claims with static volumes that a node reaches, or with classes that can provision one there.
 
 Source: component-helpers' storage/volume (FindMatchingVolume) and kube-scheduler's volume binder. Everything that
-does not depend on the node is computed once. Nodes that reach the same candidate volumes share one match.
+does not depend on the node is computed once. Volumes that are reached from the same nodes are looked at together, and
+nodes that reach the same candidate volumes share one match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,13 @@ from policyengine.cluster.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
     TopologySelectorTerm,
+    VolumeNodeAffinity,
 )
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
-from policyengine.plugins.volumes.volume_claims import class_name
+from policyengine.plugins.volumes.volume_claims import VOLUME, class_name
 from policyengine.quantity import nanos_or_0
 
 _STORAGE: Final = "storage"
@@ -68,18 +70,60 @@ def size_of(claim: PersistentVolumeClaim) -> int:
     return nanos_or_0(claim.spec.resources.requests.get(_STORAGE))
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A volume that could serve a claim from a node that reaches it."""
+class Volume(NamedTuple):
+    """A volume, in the order in which those that would do are taken: the smallest, then the first known."""
 
-    name: str
     size: int
-    prebound: bool
-    """Already meant for the claim: nothing else will do, wherever it is."""
+    """In billionths of a byte."""
+    place: int
+    name: str
+    reach: int
+    """Index into `Volumes.reaches`."""
+    source: PersistentVolume
+
+
+class Volumes:
+    """The volumes that claims may take, of one version of all volumes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.reaches: list[Selector | None] = []
+        """From which nodes volumes are reached. The local volumes of a node share one."""
+        self.open: dict[str, list[Volume]] = {}
+        """Those meant for nobody, by class."""
+        self.meant: dict[tuple[str, str], list[Volume]] = {}
+        """Those meant for a claim, by its namespace and name."""
+        known: dict[VolumeNodeAffinity | None, int] = {}
+        for place, source in enumerate(snapshot.objects(PersistentVolume).values()):
+            spec = source.spec
+            if source.metadata.deletion_timestamp is not None:
+                continue
+            if spec.claim_ref is None and source.status.phase != "Available":
+                continue
+            number = known.setdefault(spec.node_affinity, len(known))
+            if number == len(self.reaches):
+                self.reaches.append(reach(source))
+            volume = Volume(nanos_or_0(spec.capacity.get(_STORAGE)), place, source.metadata.name, number, source)
+            if spec.claim_ref is None:
+                self.open.setdefault(spec.storage_class_name, []).append(volume)
+            else:
+                self.meant.setdefault((spec.claim_ref.namespace, spec.claim_ref.name), []).append(volume)
+
+
+_volumes: WeakKeyDictionary[NodeTable, tuple[int, Volumes]] = WeakKeyDictionary()
+
+
+def _volumes_of(snapshot: Snapshot) -> Volumes:
+    """Those of the snapshot; made anew when a volume has changed."""
+    version, known = snapshot.version(VOLUME), _volumes.get(snapshot.nodes)
+    if known is None or known[0] != version:
+        known = _volumes[snapshot.nodes] = version, Volumes(snapshot)
+    return known[1]
 
 
 Match = tuple[str | None, ...]
 """For each claim the name of the volume it takes; None where it finds none."""
+_ByReach = dict[int, list[Volume]]
+"""Volumes that would do, by their reach; of each the one to take first in front."""
 
 
 class StaticMatch:
@@ -87,8 +131,53 @@ class StaticMatch:
 
     def __init__(self, claims: Sequence[PersistentVolumeClaim], snapshot: Snapshot) -> None:
         self.claims = sorted(claims, key=size_of)
-        self._reach: dict[str, Selector | None] = {}
-        self._candidates = [self._candidates_of(claim, snapshot) for claim in self.claims]
+        self._volumes = _volumes_of(snapshot)
+        self._meant: list[list[Volume]] = []
+        """Per claim the volumes meant for it: nothing else will do, wherever they are."""
+        self._open: list[_ByReach] = []
+        """Per claim those that it may take; claims that ask for the same share them."""
+        alike: dict[Hashable, _ByReach] = {}
+        for claim in self.claims:
+            self._add(claim, alike)
+        self._reaches = sorted(
+            {number for open_to in self._open for number in open_to}
+            | {volume.reach for meant in self._meant for volume in meant}
+        )
+
+    def _add(self, claim: PersistentVolumeClaim, alike: dict[Hashable, _ByReach]) -> None:
+        wanted, spec = class_name(claim), claim.spec
+        selector = compile_pod_selector(spec.selector) if spec.selector is not None else PodSelector()
+        if isinstance(selector, str):
+            self._meant.append([])
+            self._open.append({})
+            return
+        named = self._volumes.meant.get((claim.metadata.namespace, claim.metadata.name), ())
+        self._meant.append(
+            [
+                one
+                for one in named
+                if one.source.spec.storage_class_name == wanted
+                and is_bound_to(one.source, claim)
+                and _is_of_the_kind(claim, one)
+            ]
+        )
+        asked = (
+            wanted,
+            size_of(claim),
+            spec.volume_mode,
+            spec.volume_attributes_class_name,
+            spec.access_modes,
+            selector,
+        )
+        if asked not in alike:
+            alike[asked] = _by_reach(
+                one
+                for one in self._volumes.open.get(wanted, ())
+                if _is_of_the_kind(claim, one)
+                and selector.matches(one.source.metadata.labels)
+                and set(spec.access_modes) <= set(one.source.spec.access_modes)
+            )
+        self._open.append(alike[asked])
 
     def unmatched(self, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
         """Which claims find no volume from each node: `bool[rows, claims]`."""
@@ -100,67 +189,50 @@ class StaticMatch:
 
     def matches(self, nodes: NodeTable, rows: Rows) -> tuple[list[Match], NDArray[np.int64]]:
         """The different matches there are, and which of them each node has: `int64[rows]`."""
-        if not self._reach:
+        if not self._reaches:
             return [(None,) * len(self.claims)], np.zeros(len(rows), dtype=np.int64)
-        names = list(self._reach)
-        reached = np.empty((len(rows), len(names)), dtype=np.bool_)
-        for place, name in enumerate(names):
-            reached[:, place] = reach_mask(self._reach[name], nodes, rows)
+        reached = np.empty((len(rows), len(self._reaches)), dtype=np.bool_)
+        for place, number in enumerate(self._reaches):
+            reached[:, place] = reach_mask(self._volumes.reaches[number], nodes, rows)
         patterns, which = np.unique(reached, axis=0, return_inverse=True)
-        found = [self._match({n for n, here in zip(names, pattern, strict=True) if here}) for pattern in patterns]
+        numbers = np.array(self._reaches)
+        found = [self._match(numbers[pattern].tolist()) for pattern in patterns]
         return found, which.reshape(-1)
 
-    def _match(self, reached: set[str]) -> Match:
+    def _match(self, reached: list[int]) -> Match:
         taken: set[str] = set()
         match: list[str | None] = []
-        for candidates in self._candidates:
-            chosen = _choose(candidates, reached, taken)
+        for meant, open_to in zip(self._meant, self._open, strict=True):
+            chosen = _choose(meant, open_to, reached, taken)
             match.append(chosen)
             if chosen is not None:
                 taken.add(chosen)
         return tuple(match)
 
-    def _candidates_of(self, claim: PersistentVolumeClaim, snapshot: Snapshot) -> list[Candidate]:
-        wanted = class_name(claim)
-        selector = compile_pod_selector(claim.spec.selector) if claim.spec.selector is not None else PodSelector()
-        found: list[Candidate] = []
-        for volume in snapshot.objects(PersistentVolume).values():
-            candidate = _candidate(claim, volume, selector) if volume.spec.storage_class_name == wanted else None
-            if candidate is not None:
-                found.append(candidate)
-                self._reach[candidate.name] = reach(volume)
-        return found
+
+def _by_reach(volumes: Iterable[Volume]) -> _ByReach:
+    found: _ByReach = {}
+    for volume in sorted(volumes, key=lambda one: one[:2]):
+        found.setdefault(volume.reach, []).append(volume)
+    return found
 
 
-def _choose(candidates: Sequence[Candidate], reached: set[str], taken: set[str]) -> str | None:
-    free = [candidate for candidate in candidates if candidate.name not in taken]
-    for candidate in free:
-        if candidate.prebound:
-            return candidate.name if candidate.name in reached else None
-    open_to = [candidate for candidate in free if candidate.name in reached]
-    return min(open_to, key=lambda candidate: candidate.size).name if open_to else None
+def _choose(meant: Sequence[Volume], open_to: _ByReach, reached: Sequence[int], taken: set[str]) -> str | None:
+    for volume in meant:
+        if volume.name not in taken:
+            return volume.name if volume.reach in reached else None
+    free = (next((one for one in open_to.get(number, ()) if one.name not in taken), None) for number in reached)
+    return min((one[:3] for one in free if one is not None), default=(0, 0, None))[2]
 
 
-def _candidate(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: PodSelector | str) -> Candidate | None:
-    meant = is_bound_to(volume, claim)
-    size = nanos_or_0(volume.spec.capacity.get(_STORAGE))
-    fits = (
-        (volume.spec.claim_ref is None or meant)
-        and size >= size_of(claim)
-        and (claim.spec.volume_mode or _FILESYSTEM) == (volume.spec.volume_mode or _FILESYSTEM)
-        and (claim.spec.volume_attributes_class_name or "") == (volume.spec.volume_attributes_class_name or "")
-        and volume.metadata.deletion_timestamp is None
+def _is_of_the_kind(claim: PersistentVolumeClaim, volume: Volume) -> bool:
+    """Whether size, mode and attributes will do."""
+    wanted, spec = claim.spec, volume.source.spec
+    return (
+        volume.size >= size_of(claim)
+        and (wanted.volume_mode or _FILESYSTEM) == (spec.volume_mode or _FILESYSTEM)
+        and (wanted.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
     )
-    if not fits or isinstance(selector, str):
-        return None
-    if meant:
-        return Candidate(volume.metadata.name, size, True)
-    open_to_all = (
-        volume.status.phase == "Available"
-        and selector.matches(volume.metadata.labels)
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-    )
-    return Candidate(volume.metadata.name, size, False) if open_to_all else None
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
