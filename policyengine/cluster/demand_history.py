@@ -12,21 +12,24 @@ Rules:
    are not among those saved.
 3. No request of processor time counts as 10m, none of memory as 16Mi: a pod that asks for nothing uses some.
 4. Of a label at most `MOST_GROUPS` values are remembered: those that were placed last.
+5. Of a group at most `MOST_RESOURCES` are remembered: processor time, memory, storage, and those asked for last.
+   Covariances are of any two, and a pod may name thousands of resources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, islice, product
 from typing import Annotated, Final
 
 import msgspec
 
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.cluster.pod_requests import CPU, MEMORY
 
 MOST_GROUPS: Final = 1000
+MOST_RESOURCES: Final = 32
 LEAST_CPU, LEAST_MEMORY = 10, 16 * 1024 * 1024
 """Millicores and bytes of a pod that asks for none."""
 LATE: Final = 60.0
@@ -113,11 +116,13 @@ class Moments:
         return moments
 
     def add(self, requests: Mapping[str, int], smoothing: float) -> None:
-        """One more pod. What it does not ask for counts as 0."""
+        """One more pod. What it does not ask for counts as 0. `requests`: what counts first, first."""
         self.count += 1
         self._shown = None
         part = max(1.0 / self.count, smoothing)
         mean, covariance = self._mean, self._covariance
+        requests = dict(islice(requests.items(), MOST_RESOURCES))
+        self._make_room(requests)
         apart = {name: requests.get(name, 0) - mean.get(name, 0.0) for name in {**mean, **requests}}
         for name, distance in apart.items():
             mean[name] = mean.get(name, 0.0) + part * distance
@@ -126,6 +131,17 @@ class Moments:
             for other, another in apart.items():
                 pair = f"{one},{other}"
                 covariance[pair] = (1.0 - part) * (covariance.get(pair, 0.0) + part * distance * another)
+
+    def _make_room(self, requests: Mapping[str, int]) -> None:
+        """Forget the resources that were asked for longest ago, where there are too many with these."""
+        mean = self._mean
+        for name in requests.keys() & mean.keys():
+            mean[name] = mean.pop(name)  # the last of them again
+        for name in list(mean)[: max(0, len(mean.keys() | requests.keys()) - MOST_RESOURCES)]:
+            for other in mean:
+                self._covariance.pop(f"{name},{other}", None)
+                self._covariance.pop(f"{other},{name}", None)
+            del mean[name]
 
     def shown(self) -> History:
         """As a policy reads it."""
@@ -238,11 +254,14 @@ def bound_at(pod: PodInfo) -> float:
 
 
 def requests_of(pod: PodInfo) -> dict[str, int]:
-    """What a pod counts as, by the language's names of resources."""
-    found = dict(pod.requests.items())
-    found[_STORAGE] = found.pop(EPHEMERAL_STORAGE)
-    found[CPU], found[MEMORY] = found[CPU] or LEAST_CPU, found[MEMORY] or LEAST_MEMORY
-    return found
+    """What a pod counts as, by the language's names of resources; those that every pod has come first."""
+    asked = pod.requests
+    return {
+        CPU: asked.cpu or LEAST_CPU,
+        MEMORY: asked.memory or LEAST_MEMORY,
+        _STORAGE: asked.ephemeral_storage,
+        **asked.scalars,
+    }
 
 
 def _demand(amounts: Mapping[str, float]) -> Demand:

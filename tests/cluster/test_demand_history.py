@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.cluster.demand_history import MOST_GROUPS, DemandHistory, History, Moments
+from policyengine.cluster.demand_history import MOST_GROUPS, MOST_RESOURCES, DemandHistory, History, Moments
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
 
@@ -178,3 +178,28 @@ def test_where_nothing_is_saved_the_names_of_earlier_pods_are_dropped_all_the_sa
 def test_a_history_without_pods_is_empty() -> None:
     found = DemandHistory({}).of({}, "", 0.01)
     assert (found.count, found.mean.cpu, found.mean.scalars, dict(found.moments)) == (0, 0, {}, {})
+
+
+def test_of_resources_without_end_the_last_ones_are_kept_and_those_that_every_pod_has() -> None:
+    moments = Moments()
+    for number in range(10):
+        names = [f"x/{number}-{place}" for place in range(2000 if number == 4 else 4)]
+        moments.add({"cpu": 1000, "memory": 1, "storage": 0, **dict.fromkeys(names, 7)}, 0.0)
+    found = moments.shown()
+    assert found.count == 10
+    assert (found.mean.cpu, found.stddev.cpu) == (1000, 0)
+    assert len(found.mean.scalars) == MOST_RESOURCES - 3
+    assert {f"x/9-{place}" for place in range(4)} <= found.mean.scalars.keys()
+    assert len(found.moments) == MOST_RESOURCES * (MOST_RESOURCES + 1)
+    assert found.mean.scalars["x/9-0"] == pytest.approx(0.7)
+    assert Moments.restored(moments.saved("", 0.0, "")).shown().moments.keys() == found.moments.keys()
+
+
+def test_the_resources_that_every_pod_has_come_before_those_that_it_names() -> None:
+    view = view_of()
+    history(view)
+    named = {f"a/{place}": 1 for place in range(100)}
+    view.add_or_update_pod(make_pod("p").req({"cpu": "2", "memory": "1Gi", **named}).node("a").build())
+    found = history(view)
+    assert (found.mean.cpu, found.mean.memory) == (2000, 2**30)
+    assert len(found.mean.scalars) == MOST_RESOURCES - 3
