@@ -157,6 +157,10 @@ class NodeColumns:
         column = self._allocatable.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
+    def is_known(self, resource: str) -> bool:
+        """False if no node has offered the resource: then `allocatable` is 0 throughout."""
+        return resource in self._free
+
     def offer(self, resources: tuple[str, ...]) -> Offer:
         """`allocatable` of the resources, worked out once for all pods until a node changes."""
         offer = self._offers.get(resources)

@@ -143,7 +143,11 @@ class NodeResourcesFit:
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
             bits = _bit(full, 1, fit)
+        nowhere = 0
         for place, (resource, amount) in enumerate(fit.demand, start=2):
+            if not nodes.is_known(resource):  # pods name such resources by the thousand
+                nowhere |= 0 if resource in fit.backed else 1 << place | 1
+                continue
             free = at(nodes.free(resource), rows)
             if amount > free.min():
                 short, offered = amount > free, at(nodes.allocatable(resource), rows)
@@ -151,6 +155,8 @@ class NodeResourcesFit:
                     short &= offered > 0
                 mine = _bit(short, place, fit) | (short & (amount > offered))
                 bits = mine if bits is None else bits | mine
+        if nowhere:
+            bits = _bit(np.ones(len(rows), dtype=np.bool_), 0, fit) * nowhere | (0 if bits is None else bits)
         if bits is None:
             return passed(len(rows))
         return Verdicts(_numbered(bits, fit), fit.refusals)

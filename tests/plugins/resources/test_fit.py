@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from policyengine.cluster.node_columns import NodeColumns
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import build, in_tree_profile
@@ -33,3 +37,31 @@ def test_what_a_pod_asks_for_as_a_whole_does_not_count_in_its_own_score() -> Non
 
 def test_it_counts_in_the_score_of_those_that_come_later() -> None:
     assert score_of(make_pod("q").req(cpu="1", memory="100Mi"), as_a_whole("p")) == (25 + 40) // 2
+
+
+@pytest.mark.parametrize("many", [3, 55, 100])
+def test_of_resources_that_no_node_has_each_is_named_and_none_is_looked_up_on_every_node(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, looked_up = ClusterView(), set()
+    for number in range(40):
+        full = number % 2
+        view.add_or_update_node(make_node(f"n{number}").capacity(cpu="1" if full else "8", pods="9").build())
+    free = NodeColumns.free
+
+    def noted(table: NodeColumns, resource: str, with_defaults: bool = False) -> object:
+        looked_up.add(resource)
+        return free(table, resource, with_defaults)
+
+    monkeypatch.setattr(NodeColumns, "free", noted)
+    names = [f"x/{place}" for place in range(many)]
+    plugin, snapshot = build("NodeResourcesFit"), view.snapshot()
+    _, state = plugin.pre_filter(make_pod("p").req({"cpu": "2", **dict.fromkeys(names, 1)}).info(), snapshot)
+    together = plugin.filter(state, snapshot, np.arange(40))
+    assert not looked_up & set(names)
+    for row in range(40):
+        one = together.refusals[together.refused[row] - 1]
+        cpu = ["Insufficient cpu"] if row % 2 else []
+        assert sorted(one.reasons) == sorted([*cpu, *(f"Insufficient {name}" for name in names)])
+        (alone,) = plugin.filter(state, snapshot, np.array([row])).refused
+        assert alone == together.refused[row]
