@@ -91,6 +91,15 @@ def format_bytes(number: int) -> str:
     return f"{number}{suffix}"
 
 
+def format_amount(resource: str, number: int) -> str:
+    """An amount in the grain of `amount` in the resource's canonical form: `250m`, `2Gi`, `3`."""
+    if resource == "cpu":
+        return format_cpu(number)
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return format_bytes(number)
+    return format_count(number)
+
+
 @lru_cache(maxsize=1 << 16)
 def _parse_text(text: str) -> int:
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None

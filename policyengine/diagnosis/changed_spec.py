@@ -12,21 +12,11 @@ from policyengine import quantity
 from policyengine.cluster.node_objects import NodeSelector
 from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_objects import Container, PodSpec, Resources
-from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.plugins.selectors.node_selector import required_affinity
 
 T = TypeVar("T", bound=Struct)
 REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
-
-
-def amount_text(resource: str, amount: int) -> str:
-    """An amount in the scheduler's unit of the resource, as one writes it: `250m`, `2Gi`, `3`."""
-    if resource == CPU:
-        return quantity.format_cpu(amount)
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
-        return quantity.format_bytes(amount)
-    return quantity.format_count(amount)
 
 
 def requesting(spec: PodSpec, resource: str, target: int) -> PodSpec | None:
@@ -75,7 +65,7 @@ def _read(quantities: Mapping[str, str | int | float], resource: str) -> int:
 
 
 def _resources(resources: Resources, resource: str, amount: int) -> Resources:
-    return replace(resources, requests=dict(resources.requests) | {resource: amount_text(resource, amount)})
+    return replace(resources, requests=dict(resources.requests) | {resource: quantity.format_amount(resource, amount)})
 
 
 def replaced(item: T, path: Sequence[str], change: Callable[[Any], object]) -> T:

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 
 from policyengine.diagnosis import kubectl_commands
-from policyengine.diagnosis.changed_spec import amount_text, requesting
+from policyengine.diagnosis.changed_spec import requesting
 from policyengine.diagnosis.node_remedies import is_of_kubernetes, with_labels
 from policyengine.diagnosis.victims import free_room, places, roomiest
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.profile import Profile, RangedParam, Tuning
 from policyengine.framework.status import Rows
+from policyengine.quantity import format_amount
 
 KEYS: Final = 4
 VALUES: Final = 4
@@ -72,7 +73,7 @@ def requested(attempt: Attempt, resource: str, had: int, now: int) -> Attempt | 
     """The attempt with less of a resource asked for, or still less than before; None where that cannot be had."""
     if requesting(attempt.pod.shape.spec, resource, now) is None:
         return None
-    before, after, cost = amount_text(resource, had), amount_text(resource, now), 1 + (had - now) / had
+    before, after, cost = format_amount(resource, had), format_amount(resource, now), 1 + (had - now) / had
     for earlier in attempt.changes:
         if (earlier.kind, earlier.subject) == ("request", resource):
             before, cost = earlier.detail["from"], cost + earlier.cost - 1
@@ -131,7 +132,7 @@ def quota(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
             exceeded, bound, amounts = found
             changed = attempt
             for resource, amount in amounts.items():
-                before, after = (amount_text(resource, one) for one in (getattr(exceeded, bound)[resource], amount))
+                before, after = (format_amount(resource, one) for one in (getattr(exceeded, bound)[resource], amount))
                 text = f"raise the {bound} of quota {exceeded.name} from {before} to {after} {resource}"
                 which = {"quota": exceeded.rule.name, "key": exceeded.key}
                 detail = {**which, "bound": bound, "resource": resource, "from": before, "to": after}

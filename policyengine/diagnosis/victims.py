@@ -18,7 +18,6 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis import kubectl_commands
-from policyengine.diagnosis.changed_spec import amount_text
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf, waiting_mates
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_node_with_nominated
@@ -27,6 +26,7 @@ from policyengine.plugins.node_state.node_ports import collide
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.preemptible import Preemptible, Unit
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, select_victims
+from policyengine.quantity import format_amount
 
 NODES: Final = 3
 """Nodes that are looked at closely."""
@@ -171,7 +171,7 @@ def _size(unit: Sequence[PodInfo]) -> tuple[int, str]:
 def _what(pod: PodInfo, nodes: NodeTable, row: int) -> str:
     """What the node lacks for the pod."""
     lacks = {name: amount - int(free) for name, amount in pod.shape.amounts if amount > (free := nodes.free(name)[row])}
-    told = [f"{amount_text(name, amount)} {name}" for name, amount in lacks.items()]
+    told = [f"{format_amount(name, amount)} {name}" for name, amount in lacks.items()]
     if nodes.pod_count[row] >= nodes.allowed_pods[row]:
         told.append("a pod slot")
     held = [port for one in nodes.pods_on(row).values() for port in one.shape.host_ports]

@@ -25,11 +25,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from policyengine import quantity
-from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.usage_counts import PODS
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Code, Status
+from policyengine.quantity import format_amount
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -291,15 +290,8 @@ def _first_over(used: Mapping[str, int], pod: PodInfo, bound: Mapping[str, int])
 def _refused(quota: Quota, what: str, pod: PodInfo, used: Mapping[str, int], name: str) -> Status:
     bound = quota.limit if what == "limit" else quota.guarantee
     asked = dict(amounts_of(pod))[name]
-    reason = f"quota {quota.name}: {_text(name, used.get(name, 0))} of {_text(name, bound[name])} {name} are in use"
-    reason += f", the pod asks for {_text(name, asked)}" + ("" if what == "limit" else " and may not borrow")
+    taken, most = format_amount(name, used.get(name, 0)), format_amount(name, bound[name])
+    reason = f"quota {quota.name}: {taken} of {most} {name} are in use"
+    reason += f", the pod asks for {format_amount(name, asked)}" + ("" if what == "limit" else " and may not borrow")
     helpless = asked > bound[name]
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE if helpless else Code.UNSCHEDULABLE, (reason,), quota.rule.name)
-
-
-def _text(name: str, amount: int) -> str:
-    if name == CPU:
-        return quantity.format_cpu(amount)
-    if name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith("hugepages-"):
-        return quantity.format_bytes(amount)
-    return quantity.format_count(amount)

@@ -214,10 +214,7 @@ class Ledger:
 
 def _room(node: Node) -> Amounts:
     offered = node.status.allocatable if node.status.allocatable is not None else node.status.capacity
-    return {
-        name: quantity.milli_value(amount) if name == "cpu" else quantity.value(amount)
-        for name, amount in offered.items()
-    }
+    return {name: quantity.amount(name, amount) for name, amount in offered.items()}
 
 
 # --- figures ------------------------------------------------------------------------------------------

@@ -147,8 +147,8 @@ def _preempted(run: Run, said: Json) -> _Answer:
 def _use(run: Run, said: Json) -> _Answer:
     pods = [pod for pod in run.pods(said["pods"]) if pod.bound is not None]
     peaks = {name: _peak(pods, name) for name in said["use"]}
-    limits = {name: _amount(name, value) for name, value in said["use"].items()}
-    told = ", ".join(f"at most {_shown(name, peak)} {name}" for name, peak in peaks.items())
+    limits = {name: quantity.amount(name, value) for name, value in said["use"].items()}
+    told = ", ".join(f"at most {shown_amount(name, peak)} {name}" for name, peak in peaks.items())
     return all(peaks[name] <= limits[name] for name in limits), told
 
 
@@ -163,11 +163,8 @@ def _peak(pods: Sequence[PodRecord], resource: str) -> int:
     return most
 
 
-def _amount(name: str, value: Any) -> int:
-    return quantity.milli_value(value) if name == "cpu" else quantity.value(value)
-
-
-def _shown(name: str, amount: int) -> str:
+def shown_amount(name: str, amount: int) -> str:
+    """An amount of a resource as people read it: `250m`, `2Gi`, `3`."""
     if name == "cpu":
         return quantity.format_cpu(amount)
     return quantity.format_bytes(amount) if name in ("memory", "ephemeral-storage") else str(amount)
@@ -192,7 +189,8 @@ def _utilisation(run: Run, said: Json) -> _Answer:
 def _overcommitted(run: Run, said: Json) -> _Answer:
     found = run.ledger.overcommitted
     told = [
-        f"{one.pod} raised {one.node} to {_shown(one.resource, one.used)} of {_shown(one.resource, one.room)} "
+        f"{one.pod} raised {one.node} to {shown_amount(one.resource, one.used)} of "
+        f"{shown_amount(one.resource, one.room)} "
         f"{one.resource} at {clock(one.at)}"
         for one in found[:2]
     ]

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policyengine import quantity
 from policyengine.commands.console import REPORT, plain_table, standard_output
 from policyengine.control_characters import escaped
 from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
-from policyengine.trials.outcome import Outcome, resources, waits_of
+from policyengine.trials.outcome import Outcome, resources, shown_amount, waits_of
 
 ROWS: Final = 30
 """Pods and nodes shown one by one; of more, a line a template, and the fullest nodes."""
@@ -121,13 +120,7 @@ def _nodes(outcome: Outcome) -> Table:
 def _peak(node: NodeRecord, name: str) -> str:
     """`3500m of 4`; what a node that is gone had is not known any more."""
     amount, room = node.peak.get(name, 0), node.room.get(name)
-    return _amount(name, amount) + (f" of {_amount(name, room)}" if room is not None else "")
-
-
-def _amount(name: str, amount: int) -> str:
-    if name == "cpu":
-        return quantity.format_cpu(amount)
-    return quantity.format_bytes(amount) if name in ("memory", "ephemeral-storage") else str(amount)
+    return shown_amount(name, amount) + (f" of {shown_amount(name, room)}" if room is not None else "")
 
 
 def _over_time(outcome: Outcome) -> list[Text]:
