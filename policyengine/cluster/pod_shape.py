@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -16,6 +17,7 @@ import msgspec
 
 from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
 from policyengine.cluster.pod_requests import QOSClass, Requests, account, qos_class, resize_infeasible
+from policyengine.cluster.storage_objects import Volume
 
 H = TypeVar("H", bound=Hashable)
 
@@ -88,6 +90,11 @@ class PodShape:
         """Normalised names: init containers', containers', image volumes'; one a use, repetitions kept."""
         self.qos: Final[QOSClass] = qos_class(spec)
 
+    @cached_property
+    def disks(self) -> int:
+        """How many of its volumes are claims, or disks of a cloud: a node takes only so many of these."""
+        return sum([_is_disk(volume) for volume in self.spec.volumes])
+
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 
@@ -114,6 +121,13 @@ def shape_again(known: PodShape, spec: PodSpec, status: PodStatus) -> PodShape:
 def normalized_image_name(name: str) -> str:
     """The name with a tag: `nginx` is `nginx:latest`, as kube-scheduler's ImageLocality has it."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _is_disk(volume: Volume) -> bool:
+    claimed = volume.persistent_volume_claim, volume.ephemeral
+    in_tree = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk
+    others = volume.cinder, volume.portworx_volume
+    return any(source is not None for source in (*claimed, *in_tree, *others))
 
 
 def _without_node(spec: PodSpec) -> PodSpec:

@@ -113,10 +113,15 @@ class NodeVolumeLimits:
 
 def _exceeds(wanted: _Wanted, csi_node: CSINode, row: int, snapshot: Snapshot) -> bool:
     limits = _limits(csi_node)
-    if not any(driver in limits for driver, _ in wanted.volumes):
+    least = min((limits[driver] for driver, _ in wanted.volumes if driver in limits), default=None)
+    if least is None:
         return False
+    pods = snapshot.nodes.pods_on(row).values()
+    most = len(wanted.volumes) + len(wanted.attached.get(csi_node.metadata.name, ()))
+    if most + sum([pod.shape.disks for pod in pods]) <= least:
+        return False  # whichever volumes they are
     used: set[Handle] = set()
-    for pod in snapshot.nodes.pods_on(row).values():
+    for pod in pods:
         if pod.shape.spec.volumes:
             used |= _volumes(pod, snapshot)
     new = Counter(driver for driver, _ in wanted.volumes - used)
