@@ -168,9 +168,9 @@ def _timeless(condition: PodCondition) -> PodCondition:
     )
 
 
-def seconds_or_none(text: str | None) -> float | None:
+def seconds_or_none(text: object) -> float | None:
     """The time, or None where it is absent or cannot be read: a bad time must not hide the pod."""
     try:
-        return parse_time(text)
+        return parse_time(text) if isinstance(text, str) else None
     except ObjectError:
         return None

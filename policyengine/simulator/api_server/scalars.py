@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from policyengine import quantity
+from policyengine.language import values
 
 _SUFFIXES = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 """Of a decimal quantity, from a billionth upwards in steps of a thousand."""
@@ -72,43 +73,10 @@ def canonical_micro_time(text: str) -> str:
     return _instant(text, "2006-01-02T15:04:05.000000Z07:00").strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def format_time(seconds: float) -> str:
-    """Seconds since the epoch as the API's time."""
-    return _format_second(int(seconds))
-
-
-@lru_cache(maxsize=64)
-def _format_second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parse_seconds(text: object) -> float | None:
-    """An API time as seconds since the epoch; None for none or nonsense."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
-
-
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
 def parse_duration(text: str) -> float:
     """Seconds; raises ValueError in the words of Go's `time.ParseDuration`."""
-    bare = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
-    if bare == "0":
-        return 0.0
-    seconds, at = 0.0, 0
-    while at < len(bare):
-        part = _PART.match(bare, at)
-        if part is None:
-            break
-        seconds += float(part.group(1)) * _UNITS[part.group(2)]
-        at = part.end()
-    if not bare or at < len(bare):
-        unitless = bool(re.fullmatch(r"[\d.]+", bare))
-        raise ValueError(f'time: {"missing unit in" if unitless else "invalid"} duration "{text}"')
-    return -seconds if text.startswith("-") else seconds
+    try:
+        return values.parse_duration(text.replace("μ", "µ")) / 1e9  # Go takes either letter
+    except values.EvaluationError:
+        what = "missing unit in" if re.fullmatch(r"[+-]?[\d.]+", text) else "invalid"
+        raise ValueError(f'time: {what} duration "{text}"') from None

@@ -15,8 +15,10 @@ from functools import partial
 from typing import Any
 
 from policyengine.clock import Clock
+from policyengine.cluster.objects import format_time
+from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
-from policyengine.simulator.api_server.scalars import format_time, parse_duration, parse_seconds
+from policyengine.simulator.api_server.scalars import parse_duration
 from policyengine.simulator.controllers.controller_client import RETRY_SECONDS, STRATEGIC, Caller, Object
 
 RUN_FOR = "policyengine.io/run-for"
@@ -156,13 +158,13 @@ class Kubelet:
         return f"10.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"
 
     async def _finish(self, pod: Object) -> None:
-        started = parse_seconds(pod["status"].get("startTime")) or self._clock.now()
+        started = seconds_or_none(pod["status"].get("startTime")) or self._clock.now()
         await self._clock.sleep(max(0.0, started + (run_seconds(pod) or 0.0) - self._clock.now()))
         await self._write_status(pod, succeeded_status(pod, self._clock.now()))
 
     async def _stop(self, pod: Object) -> None:
         meta = pod["metadata"]
-        left = (parse_seconds(meta["deletionTimestamp"]) or 0.0) - self._clock.now()
+        left = (seconds_or_none(meta["deletionTimestamp"]) or 0.0) - self._clock.now()
         if self._stop_after is not None:
             left = min(left, self._stop_after)
         await self._clock.sleep(max(0.0, left))

@@ -11,9 +11,9 @@ from math import ceil
 from typing import Any
 
 from policyengine.clock import Clock
+from policyengine.cluster.objects import format_time
 from policyengine.kube.http.client import ApiError, ConnectionFailed, Transport
 from policyengine.simulator.api_server.reading.selectors import from_object
-from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.controllers.controller_client import (
     PATHS,
     RETRY_SECONDS,

@@ -6,7 +6,7 @@ A cell is a function of the object, the time and the arguments `kinds/schemas/co
 import re
 from collections.abc import Callable
 
-from policyengine.simulator.api_server.scalars import parse_seconds
+from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import Object, child, metadata, objects
 
@@ -41,7 +41,7 @@ def human_duration(seconds: float) -> str:
 
 def elapsed(stamp: Json, now: float) -> str:
     """How long ago a time was."""
-    seconds = parse_seconds(stamp)
+    seconds = seconds_or_none(stamp)
     return UNKNOWN if seconds is None else human_duration(now - seconds)
 
 
@@ -242,7 +242,7 @@ def _job_completions(obj: Object, now: float) -> Json:
 
 
 def _job_duration(obj: Object, now: float) -> Json:
-    began, ended = (parse_seconds(child(obj, "status").get(name)) for name in ("startTime", "completionTime"))
+    began, ended = (seconds_or_none(child(obj, "status").get(name)) for name in ("startTime", "completionTime"))
     return "" if began is None else human_duration((now if ended is None else ended) - began)
 
 

@@ -8,13 +8,14 @@ not bound yet, finished, or asked for. Any other object goes at once unless a fi
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policyengine.cluster.objects import format_time
+from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.simulator.api_server.decoding.bodies import READERS, parsed
 from policyengine.simulator.api_server.decoding.codec import json_kind
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.field_errors import unsupported
 from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.scalars import format_time, parse_seconds
 from policyengine.simulator.api_server.statuses import (
     Cause,
     Json,
@@ -181,7 +182,7 @@ def _mark_pod(
             return before, not held
         if options.grace is None or grace >= current:
             return before, False
-        stamp = parse_seconds(meta["deletionTimestamp"]) or registry.clock.now()
+        stamp = seconds_or_none(meta["deletionTimestamp"]) or registry.clock.now()
         _stamp(registry, obj, grace, stamp - current, counts=False)
     else:
         _stamp(registry, obj, grace)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policyengine.clock import Clock
+from policyengine.cluster.objects import format_time
 from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
@@ -16,7 +17,6 @@ from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.api_server.kinds.api_types import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
-from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
     Json,

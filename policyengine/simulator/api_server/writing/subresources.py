@@ -1,12 +1,12 @@
 """Subresources that are no part of the object: binding, eviction, scale, tokens, logs; and access reviews."""
 
+from policyengine.cluster.objects import format_time
 from policyengine.simulator.api_server import field_errors
 from policyengine.simulator.api_server.access.authentication import Authenticator, service_account
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
 from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
 from policyengine.simulator.api_server.http_requests import Response, json_response
-from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.storage import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing.call import Call
