@@ -6,7 +6,7 @@ in use (KEP-2485) refuses every node, as Unschedulable: preempting its user may 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -41,7 +41,7 @@ class _Restricted:
     __slots__ = ("_claims", "_namespace", "disks", "users")
 
     def __init__(self, pod: PodInfo, claims: frozenset[str]) -> None:
-        self.disks = tuple(volume for volume in pod.shape.spec.volumes if _is_restricted(volume))
+        self.disks = _disks_of(pod)
         self.users: set[int] = set()
         self._claims = claims
         self._namespace = pod.namespace
@@ -103,7 +103,7 @@ class VolumeRestrictions:
         refused = np.full(len(rows), _CLAIM if restricted.users else 0, dtype=np.int16)
         if restricted.disks:
             for place, row in enumerate(rows.tolist()):
-                if _in_conflict(restricted.disks, snapshot.nodes.pods_on(row)):
+                if _in_conflict(restricted.disks, snapshot.nodes.pods_on(row).values()):
                     refused[place] = _DISK
         return Verdicts(refused, _REFUSALS)
 
@@ -123,13 +123,45 @@ class VolumeRestrictions:
         )
 
 
-def _is_restricted(volume: Volume) -> bool:
-    kinds = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi)
-    return any(kind is not None for kind in kinds)
+_Disks = Mapping[Hashable, Collection[Volume]]
+"""Volumes by the disk that they mean: only those of one disk can be in conflict."""
 
 
-def _in_conflict(disks: Sequence[Volume], pods: Mapping[str, PodInfo]) -> bool:
-    return any(_conflict(disk, other) for pod in pods.values() for other in pod.shape.spec.volumes for disk in disks)
+def _disks_of(pod: PodInfo) -> _Disks:
+    """Those of the pod, each way to mount a disk once: a pod may have thousands of volumes."""
+    found: dict[Hashable, dict[Hashable, Volume]] = {}
+    for volume in pod.shape.spec.volumes:
+        for disk, way in _meant(volume):
+            found.setdefault(disk, {}).setdefault(way, volume)
+    return {disk: ways.values() for disk, ways in found.items()}
+
+
+def _meant(volume: Volume) -> Iterator[tuple[Hashable, Hashable]]:
+    """(the disk, the way it is mounted) of a volume of one of these kinds."""
+    gce, ebs, image, target = (
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.rbd,
+        volume.iscsi,
+    )
+    if gce is not None:
+        yield ("gce", gce.pd_name), gce
+    if ebs is not None:
+        yield ("ebs", ebs.volume_id), ebs
+    if image is not None:
+        yield ("rbd", image.pool, image.image), image
+    if target is not None:
+        yield ("iscsi", target.iqn), target
+
+
+def _in_conflict(disks: _Disks, pods: Iterable[PodInfo]) -> bool:
+    return any(
+        _conflict(disk, other)
+        for pod in pods
+        for other in pod.shape.spec.volumes
+        for meant, _ in _meant(other)
+        for disk in disks.get(meant, ())
+    )
 
 
 def _conflict(one: Volume, other: Volume) -> bool:
@@ -153,7 +185,6 @@ def _conflict(one: Volume, other: Volume) -> bool:
 def _volume_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or old.namespace != pod.namespace:
         return False
-    disks = [volume for volume in pod.shape.spec.volumes if _is_restricted(volume)]
     claims = {ref.name for ref in claim_refs(pod, with_ephemeral=False)}
     theirs = {ref.name for ref in claim_refs(old, with_ephemeral=False)}
-    return _in_conflict(disks, {old.uid: old}) or not claims.isdisjoint(theirs)
+    return _in_conflict(_disks_of(pod), (old,)) or not claims.isdisjoint(theirs)
