@@ -193,12 +193,13 @@ def claim_names(pod: PodInfo) -> dict[str, bool] | str:
     """The pod's claims in order -> whether they are made for it, from a template; or why not all of them have a name.
     Entries whose claim was left out on purpose (a null name in the status) are passed over."""
     names: dict[str, bool] = {}
+    made_for = {one.name: one for one in reversed(pod.resource_claims)}  # of several of a name the first counts
     for entry in pod.shape.spec.resource_claims:
         if entry.resource_claim_name is not None:
             found: str | None = entry.resource_claim_name
             made = False
         elif entry.resource_claim_template_name is not None:
-            status = next((one for one in pod.resource_claims if one.name == entry.name), None)
+            status = made_for.get(entry.name)
             if status is None:
                 return f'pod "{pod.key}": ResourceClaim not created yet'
             found, made = status.resource_claim_name, True

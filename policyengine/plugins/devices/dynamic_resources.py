@@ -336,12 +336,12 @@ def _node(name: str, snapshot: Snapshot) -> Node:
 def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
     """A claim that lost its allocation frees devices for anybody; else only the pod's own claims matter, and of
     them only their status."""
-    if not isinstance(new, ResourceClaim) or isinstance(claim_names(pod), str):
+    if not isinstance(new, ResourceClaim):
         return False
     was = old if isinstance(old, ResourceClaim) else None
-    if was is not None and was.status.allocation is not None and new.status.allocation is None:
-        return True
-    return not (not names_claim(pod, new) or (was is not None and was.status == new.status))
+    is_free = was is not None and was.status.allocation is not None and new.status.allocation is None
+    concerns = names_claim(pod, new) and (was is None or was.status != new.status)
+    return (is_free or concerns) and not isinstance(claim_names(pod), str)
 
 
 def _claims_generated(pod: PodInfo, old: object, new: PodInfo | None) -> bool:
