@@ -28,7 +28,7 @@ from policyengine.compiler.policy_hash import fingerprints, policy_hash
 from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, RulePermit
 from policyengine.compiler.rules.filter import rule_filter
 from policyengine.compiler.rules.node_rule import Decisions
-from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key
+from policyengine.compiler.rules.pod_rules import RuleGang, counts_attempts, fair_share, preempt_rule, queue_key
 from policyengine.compiler.rules.quota import quotas
 from policyengine.compiler.rules.requeue_events import histories_read, kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
@@ -150,7 +150,7 @@ def _profile(
         scores=(*scored, *scores),
         tiers=frozenset(rule.name for rule in policy.scores if rule.weight is None),
         post_filters=extending(plugins, PostFilterPlugin),
-        preempt=None if preempt is None else RulePreempt(preempt, scope, decisions),
+        preempt=None if preempt is None else preempt_rule(preempt, scope, decisions),
         reserve=extending(plugins, ReservePlugin),
         permit=(
             *extending(plugins, PermitPlugin),

@@ -53,25 +53,20 @@ class LoadedFrom(NamedTuple):
     """The values given from outside, by the params' full names."""
 
 
-class PreemptRule(Protocol):
-    """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first."""
+class VictimRule(NamedTuple):
+    """What a preempt rule says for one pod; valid until the view changes."""
 
-    def about(self, pod: PodInfo, view: ClusterView) -> VictimRule | None:
-        """What the rule says for this pod, valid until the view changes; None where it has nothing to say."""
+    most: int | None
+    """How many victims a node may take; None for any number."""
+    may_go: Callable[[PodInfo], bool]
+    """Whether the victim may have to leave for the pod."""
+    turn: Callable[[PodInfo], tuple[Any, ...]]
+    """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
 
 
-class VictimRule(Protocol):
-    """What a preempt rule says for one pod."""
-
-    @property
-    def most(self) -> int | None:
-        """How many victims a node may take; None for any number."""
-
-    def may_go(self, victim: PodInfo) -> bool:
-        """Whether the victim may have to leave for the pod."""
-
-    def turn(self, victim: PodInfo) -> tuple[Any, ...]:
-        """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
+PreemptRule = Callable[["PodInfo", "ClusterView"], VictimRule | None]
+"""Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first; None
+where it has nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)

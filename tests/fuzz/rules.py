@@ -158,7 +158,7 @@ class Asked:
         if rule is None or plugin is None:
             return
         at, view = naive.place(asked), snapshot._view
-        said = plugin.about(told, view)
+        said = plugin(told, view)
         yield "preempt when", said is not None, naive.applies(rule.when, at, failed=False)
         if said is None:
             return

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
@@ -30,7 +29,7 @@ from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.requeue_events import paths_read
-from policyengine.framework.profile import FairShare, QueueKey, by_priority
+from policyengine.framework.profile import FairShare, PreemptRule, QueueKey, VictimRule, by_priority
 from policyengine.language import ir
 from policyengine.language.types import Kind, content_of
 
@@ -151,37 +150,20 @@ class RuleGang:
         return None if nanoseconds is None else max(nanoseconds / 1e9, 0.0)
 
 
-class RulePreempt:
+def preempt_rule(rule: ir.Preempt, scope: Scope, decisions: Decisions) -> PreemptRule:
     """The preempt rule of a policy."""
+    when = scope.condition(rule.when, failed=False)
+    victims = scope.condition(rule.victims, failed=False)
+    order, most = key_parts(rule.order, scope), scope.value(rule.max_victims)
 
-    def __init__(self, rule: ir.Preempt, scope: Scope, decisions: Decisions) -> None:
-        self._when = scope.condition(rule.when, failed=False)
-        self._victims = scope.condition(rule.victims, failed=False)
-        self._order = key_parts(rule.order, scope)
-        self._most = scope.value(rule.max_victims)
-        self._decisions = decisions
-
-    def about(self, pod: PodInfo, view: ClusterView) -> RuleVictims | None:
-        """What the rule says for this pod, valid until the view changes; None where it has nothing to say."""
-        decision = self._decisions.about(pod, view.snapshot())
-        if not self._when(decision):
+    def about(pod: PodInfo, view: ClusterView) -> VictimRule | None:
+        decision = decisions.about(pod, view.snapshot())
+        if not when(decision):
             return None
-        return RuleVictims(self._most(decision), self._victims, self._order, decision)
+        return VictimRule(
+            most(decision),
+            lambda victim: victims(decision.about_victim(victim)),
+            lambda victim: flat_key(order, decision.about_victim(victim)),
+        )
 
-
-@dataclass(frozen=True, slots=True)
-class RuleVictims:
-    """What the preempt rule of a policy says for one pod. `most`: how many victims a node may take."""
-
-    most: int | None
-    victims: Callable[[Decision], bool]
-    order: Sequence[Part]
-    decision: Decision
-
-    def may_go(self, victim: PodInfo) -> bool:
-        """Whether the victim may have to leave for the pod."""
-        return self.victims(self.decision.about_victim(victim))
-
-    def turn(self, victim: PodInfo) -> tuple[Any, ...]:
-        """The victim's key in the order of going; () where the rule gives none."""
-        return flat_key(self.order, self.decision.about_victim(victim))
+    return about

@@ -43,7 +43,7 @@ class Preemptible:
         """Pods below this priority may be asked."""
         self._view = view
         rule = profile.preempt
-        self._rule = None if rule is None else rule.about(pod, view)
+        self._rule = None if rule is None else rule(pod, view)
         self._quotas = profile.quotas
         self.reclaims = bool(self._quotas) and self._quotas.is_entitled(pod, view.snapshot())
         """Whether a quota owes the pod room, so that it may take what others have borrowed."""

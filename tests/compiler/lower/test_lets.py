@@ -131,7 +131,7 @@ def decided(profile: Profile) -> None:
     list(diagnosis.refusals(np.arange(snapshot.nodes.n)))
     for scorer, _ in profile.scores:
         scorer.score(scorer.pre_score(POD, snapshot)[1], snapshot, np.arange(snapshot.nodes.n))
-    asked = profile.preempt.about(POD, view)
+    asked = profile.preempt(POD, view)
     assert asked is not None
     for victim in (PlainPod(name, priority=2).info() for name in ("v", "w")):
         asked.may_go(victim), asked.turn(victim), profile.quotas.groups(victim)
