@@ -25,7 +25,7 @@ from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.compiler.params import param_values, wrong_values
 from policyengine.compiler.policy_hash import fingerprints, policy_hash
-from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, RulePermit
+from policyengine.compiler.rules.chosen_node import PlacedText, RuleLog, RulePermit
 from policyengine.compiler.rules.filter import rule_filter
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.pod_rules import RuleGang, counts_attempts, fair_share, preempt_rule, queue_key
@@ -33,7 +33,7 @@ from policyengine.compiler.rules.quota import quotas
 from policyengine.compiler.rules.requeue_events import histories_read, kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
 from policyengine.compiler.tuning import PolicyTuning
-from policyengine.framework.placed import BindPlugin, LoggingPlugin, PostBindPlugin
+from policyengine.framework.placed import AnnotationRule, BindPlugin, LoggingPlugin, PostBindPlugin
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, QueueSortPlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.post_filter import PostFilterPlugin
@@ -163,7 +163,9 @@ def _profile(
             *(line for plugin in extending(plugins, LoggingPlugin) for line in plugin.logs),
             *(RuleLog(rule, scope, decisions) for rule in policy.logs),
         ),
-        annotations=tuple(RuleAnnotation(rule, scope, decisions) for rule in policy.annotations),
+        annotations=tuple(
+            AnnotationRule(rule.key, PlacedText(rule.value, scope, decisions).of) for rule in policy.annotations
+        ),
         gangs=tuple(RuleGang(rule, scope, decisions) for rule in policy.gangs),
         queue_key=_order(queue, plugins, scope, decisions),
         counts_attempts=counts_attempts(queue.order, scope),

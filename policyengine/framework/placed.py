@@ -6,7 +6,7 @@ server; another way to bind is an extender with a `bindVerb`, which goes before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import Plugin
@@ -41,15 +41,13 @@ class LoggingPlugin(Plugin, Protocol):
         """A rule for each line."""
 
 
-class AnnotationRule(Protocol):
+class AnnotationRule(NamedTuple):
     """`bind { annotations: { key: "…" } }`, one entry of it."""
 
-    @property
-    def key(self) -> str:
-        """The annotation's key."""
-
-    def value(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
-        """What is written."""
+    key: str
+    """The annotation's key."""
+    value: Callable[[PodInfo, str, Snapshot], str]
+    """(pod, name of its node, snapshot) -> what is written."""
 
 
 class Binding(NamedTuple):

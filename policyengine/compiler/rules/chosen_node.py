@@ -94,18 +94,6 @@ class RuleLog:
         return self._text.of(pod, node_name, snapshot)
 
 
-class RuleAnnotation:
-    """An annotation of a policy, written with the binding."""
-
-    def __init__(self, rule: ir.BindAnnotation, scope: Scope, decisions: Decisions) -> None:
-        self.key = rule.key
-        self._text = PlacedText(rule.value, scope, decisions)
-
-    def value(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
-        """What is written."""
-        return self._text.of(pod, node_name, snapshot)
-
-
 class RulePermit:
     """A permit rule of a policy."""
 
