@@ -82,7 +82,7 @@ class PodClaims:
         """The reach of each bound volume; None for one that is not there."""
         self.provided = [claim for claim in waiting if SELECTED_NODE in claim.metadata.annotations]
         self.selected = [claim.metadata.annotations[SELECTED_NODE] for claim in self.provided]
-        self.matched = StaticMatch([claim for claim in waiting if claim not in self.provided], snapshot)
+        self.matched = StaticMatch([one for one in waiting if SELECTED_NODE not in one.metadata.annotations], snapshot)
         self.provisions = {
             claim.metadata.key: Provision(claim, storage, snapshot)
             for claim in waiting
