@@ -32,6 +32,7 @@ class DerivedColumns:
         self._encoded: dict[tuple[str, str], EncodedColumn[Any]] = {}
         self._nothing: EncodedColumn[Any] = EncodedColumn(lambda row: None, 0)
         """The column of every key that no node has had."""
+        self._nothing.some_absent = True
         self._had: Final[Mapping[str, set[str]]] = {what: set() for what in _BY_KEY}
         """The keys that nodes have, or had."""
         self._parsed: dict[tuple[str, str], tuple[ValueTable, ValueTable]] = {}
@@ -86,7 +87,8 @@ class DerivedColumns:
         had["annotation"].update(node.metadata.annotations)
         had["condition"].update([one.type for one in node.status.conditions])
         had["capacity"].update(node.status.capacity)
-        self._nothing.refresh(row)
+        if row >= len(self._nothing.ids):
+            self._nothing.refresh(row)
         for column in self._encoded.values():
             column.refresh(row)
 
