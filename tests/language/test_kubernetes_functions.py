@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from policyengine.language.evaluate import EvaluationError, evaluate, parsed
 from policyengine.language.functions.kubernetes import to_semver
+from policyengine.language.scalar_evaluator import Evaluation
 
 # The examples of apiserver's library documentation, and semver.org's order of precedence.
 TRUE = [
@@ -88,7 +89,7 @@ def test_the_order_of_versions_is_total(parts: list[tuple[int, int, list[str]]])
 def valued(expression: str, names: Mapping[str, object]) -> object:
     found = parsed(expression)
     assert callable(found)
-    return found(names)
+    return found(Evaluation(names))
 
 
 def test_a_map_that_answers_for_absent_keys_is_asked() -> None:
