@@ -15,6 +15,7 @@ from math import inf
 from typing import Any, Final
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policyengine.cluster.device_objects import ResourceClaim
@@ -116,8 +117,9 @@ class DynamicResources:
         self._devices: Devices | None = None
         self._pending: PendingClaims | None = None
         self._last: tuple[Hashable, ClaimsState | Status] | None = None
-        self._unsearched: set[Hashable] = set()
-        """Signatures of pods of whose nodes some were not searched, since those before took too long."""
+        self._unsearched: LRUCache[Hashable, bool] = LRUCache(MOST_KEPT)
+        """Signatures of pods of whose nodes some were not searched, since those before took too long; more of them, by
+        when they were asked about last, than the evaluator keeps columns: what it keeps is searched further."""
         self._tries = count()
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
@@ -137,7 +139,7 @@ class DynamicResources:
     def situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """Which of the pod's claims are late: that comes with time alone. Another one each time while nodes are left to
         be searched, so that they are."""
-        if self._unsearched and self.signature(pod) in self._unsearched:
+        if self._unsearched and self._unsearched.get(self.signature(pod)):
             return next(self._tries)
         claims = find_claims(pod, snapshot) if pod.shape.spec.resource_claims else ()
         if isinstance(claims, str):
@@ -295,12 +297,10 @@ class DynamicResources:
 
     def _note(self, claims: ClaimsState) -> None:
         """Whether all nodes were searched."""
-        if not claims.devices.is_exhausted:
-            self._unsearched.discard(claims.signature)
-            return
-        if len(self._unsearched) >= MOST_KEPT:
-            self._unsearched.clear()
-        self._unsearched.add(claims.signature)
+        if claims.devices.is_exhausted:
+            self._unsearched[claims.signature] = True
+        else:
+            self._unsearched.pop(claims.signature, None)
 
     def _devices_now(self, snapshot: Snapshot) -> Devices:
         if self._devices is None:

@@ -6,7 +6,7 @@ in use (KEP-2485) refuses every node, as Unschedulable: preempting its user may 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -123,63 +123,44 @@ class VolumeRestrictions:
         )
 
 
-_Disks = Mapping[Hashable, Collection[Volume]]
-"""Volumes by the disk that they mean: only those of one disk can be in conflict."""
+_Disks = Mapping[Hashable, bool]
+"""What names a disk -> whether a volume of a pod writes to it."""
 
 
 def _disks_of(pod: PodInfo) -> _Disks:
-    """Those of the pod, each way to mount a disk once: a pod may have thousands of volumes."""
-    found: dict[Hashable, dict[Hashable, Volume]] = {}
+    found: dict[Hashable, bool] = {}
     for volume in pod.shape.spec.volumes:
-        for disk, way in _meant(volume):
-            found.setdefault(disk, {}).setdefault(way, volume)
-    return {disk: ways.values() for disk, ways in found.items()}
+        for disk, is_written in _meant(volume):
+            found[disk] = found.get(disk, False) or is_written
+    return found
 
 
-def _meant(volume: Volume) -> Iterator[tuple[Hashable, Hashable]]:
-    """(the disk, the way it is mounted) of a volume of one of these kinds."""
-    gce, ebs, image, target = (
-        volume.gce_persistent_disk,
-        volume.aws_elastic_block_store,
-        volume.rbd,
-        volume.iscsi,
-    )
+def _meant(volume: Volume) -> Iterator[tuple[Hashable, bool]]:
+    """(what names its disk, whether it writes to it) of a volume of one of these kinds. An image of RBD is the same one
+    where it is reached by the same monitor. A volume of EBS counts as written to however it is mounted
+    (`isVolumeConflict`, plugins/volumerestrictions/volume_restrictions.go, v1.36)."""
+    gce, ebs = volume.gce_persistent_disk, volume.aws_elastic_block_store
+    image, target = volume.rbd, volume.iscsi
     if gce is not None:
-        yield ("gce", gce.pd_name), gce
+        yield ("gce", gce.pd_name), not gce.read_only
     if ebs is not None:
-        yield ("ebs", ebs.volume_id), ebs
+        yield ("ebs", ebs.volume_id), True
     if image is not None:
-        yield ("rbd", image.pool, image.image), image
+        for monitor in image.monitors:
+            yield ("rbd", image.pool, image.image, monitor), not image.read_only
     if target is not None:
-        yield ("iscsi", target.iqn), target
+        yield ("iscsi", target.iqn), not target.read_only
 
 
 def _in_conflict(disks: _Disks, pods: Iterable[PodInfo]) -> bool:
+    """Whether one of the pods uses one of the disks, and not both only read it. Each volume is looked at once, whatever
+    a pod has of them."""
     return any(
-        _conflict(disk, other)
+        disk in disks and (is_written or disks[disk])
         for pod in pods
-        for other in pod.shape.spec.volumes
-        for meant, _ in _meant(other)
-        for disk in disks.get(meant, ())
+        for volume in pod.shape.spec.volumes
+        for disk, is_written in _meant(volume)
     )
-
-
-def _conflict(one: Volume, other: Volume) -> bool:
-    if one.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
-        disk, existing = one.gce_persistent_disk, other.gce_persistent_disk
-        if disk.pd_name == existing.pd_name and not (disk.read_only and existing.read_only):
-            return True
-    ebs, their_ebs = one.aws_elastic_block_store, other.aws_elastic_block_store
-    if ebs is not None and their_ebs is not None and ebs.volume_id == their_ebs.volume_id:
-        return True
-    target, their_target = one.iscsi, other.iscsi
-    if target is not None and their_target is not None and target.iqn == their_target.iqn:
-        return not (target.read_only and their_target.read_only)
-    image, their_image = one.rbd, other.rbd
-    if image is None or their_image is None or (image.pool, image.image) != (their_image.pool, their_image.image):
-        return False
-    shared = not set(image.monitors).isdisjoint(their_image.monitors)
-    return shared and not (image.read_only and their_image.read_only)
 
 
 def _volume_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:

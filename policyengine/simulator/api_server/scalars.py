@@ -74,7 +74,7 @@ def canonical_micro_time(text: str) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; raises ValueError in the words of Go's `time.ParseDuration`."""
+    """Seconds; raises ValueError in the words of Go's `time.ParseDuration`, also for a text of over 64 characters."""
     try:
         return values.parse_duration(text.replace("μ", "µ")) / 1e9  # Go takes either letter
     except values.EvaluationError:

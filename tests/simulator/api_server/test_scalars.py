@@ -76,7 +76,13 @@ def test_durations_are_those_of_go(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("abc", 'time: invalid duration "abc"'), ("5", 'time: missing unit in duration "5"'), ("", "time: invalid")],
+    [
+        ("abc", 'time: invalid duration "abc"'),
+        ("5", 'time: missing unit in duration "5"'),
+        ("", "time: invalid"),
+        ("2600000h", "time: invalid duration"),
+        ("1h" * 33, "time: invalid duration"),
+    ],
 )
 def test_what_is_no_duration_is_said_as_go_says_it(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
