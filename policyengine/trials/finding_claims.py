@@ -16,24 +16,11 @@ from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.ir.ir_walk import expressions_in, free_locals, known_amounts, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, Kind
-from policyengine.trials.finding_wanted import (
-    FIFTEEN_MINUTES,
-    POD,
-    Claim,
-    Want,
-    all_wait,
-    each,
-    goes_to_second,
-    lower_first,
-    reached,
-    refused_by,
-    settled,
-    still_waits,
-    told_off_by,
-    wanted,
-    younger_first,
-)
+from policyengine.trials.finding_example import NODES, POD, Claim, Want, each, waits, wanted
+from policyengine.trials.policy_test import START
 from policyengine.trials.policy_test_verdict import Run
+
+FIFTEEN_MINUTES: Final = 15 * 60 * 10**9
 
 
 def _require(policy: ir.Policy, span: Span) -> tuple[ir.Filter, int]:
@@ -45,35 +32,27 @@ def _require(policy: ir.Policy, span: Span) -> tuple[ir.Filter, int]:
     )
 
 
-def _ran(filter_: ir.Filter) -> list[Want]:
-    return [] if filter_.when is None else [wanted(filter_.when, True)]
-
-
 def _passed(filter_: ir.Filter, count: int | None = None) -> list[Want]:
     return [wanted(require.condition, True) for require in filter_.requires[:count]]
 
 
-def _filters(policy: ir.Policy) -> Callable[[Run], bool]:
-    return reached(*(filter_.name for filter_ in policy.filters))
-
-
 def _never_passes(policy: ir.Policy, finding: Diagnostic) -> Claim:
     filter_, number = _require(policy, finding.span)
-    return Claim(each(*_ran(filter_), *_passed(filter_, number + 1)), True, refused_by(filter_.name))
+    return Claim(each(wanted(filter_.when, True), *_passed(filter_, number + 1)), True, _refused_by(filter_.name))
 
 
 def _always_true(policy: ir.Policy, finding: Diagnostic) -> Claim:
     filter_, number = _require(policy, finding.span)
     before = _passed(filter_, number) if finding.code == "PE3003" else []
     refused = wanted(filter_.requires[number].condition, False)
-    return Claim(each(*_ran(filter_), *before, refused), True, _filters(policy))
+    return Claim(each(wanted(filter_.when, True), *before, refused), True, _filters(policy))
 
 
 def _required_twice(policy: ir.Policy, finding: Diagnostic) -> Claim:
     filter_, number = _require(policy, finding.span)
     first = next(one for one in policy.filters if one.name == finding.message.split("`")[1])
     refused = wanted(filter_.requires[number].condition, False)
-    return Claim(each(*_ran(filter_), *_passed(first), refused), True, _filters(policy))
+    return Claim(each(wanted(filter_.when, True), *_passed(first), refused), True, _filters(policy))
 
 
 def _one_outcome(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -122,10 +101,6 @@ def _score(policy: ir.Policy, finding: Diagnostic) -> ir.Score:
     return next(one for one in policy.scores if not one.file and finding.span in (one.value.span, one.span))
 
 
-def _same_everywhere(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(scores=(_score(policy, finding).name,), nodes=2, seen=_filters(policy))
-
-
 def _far_apart(policy: ir.Policy, finding: Diagnostic) -> Claim:
     name = _score(policy, finding).name
     return Claim(apart=(name,), scores=(name,), nodes=2)
@@ -133,7 +108,7 @@ def _far_apart(policy: ir.Policy, finding: Diagnostic) -> Claim:
 
 def _outweighed(policy: ir.Policy, finding: Diagnostic) -> Claim:
     names = tuple(finding.message.split("`")[1:4:2])
-    return Claim(apart=names, scores=names, nodes=2, seen=goes_to_second)
+    return Claim(apart=names, scores=names, nodes=2, seen=_goes_to_second)
 
 
 def _compared(expr: ir.Expr, function: str, value: float) -> Want:
@@ -170,7 +145,7 @@ def _truncated(policy: ir.Policy, finding: Diagnostic) -> Claim:
 
 def _lets_through(policy: ir.Policy, finding: Diagnostic) -> Claim:
     filter_, number = _require(policy, finding.span)
-    return Claim(each(*_ran(filter_), Want(filter_.requires[number].condition)), seen=_filters(policy))
+    return Claim(each(wanted(filter_.when, True), Want(filter_.requires[number].condition)), seen=_filters(policy))
 
 
 def _cannot_fail(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -180,57 +155,36 @@ def _cannot_fail(policy: ir.Policy, finding: Diagnostic) -> Claim:
     return Claim(Want(value), True, _filters(policy))
 
 
-def _named(members: tuple[Any, ...], *spans: Span | None) -> Any:
-    return next(one for one in members if one.span in spans or any(_at(one, span) for span in spans))
-
-
-def _at(member: Any, span: Span | None) -> bool:
-    parts = (getattr(member, name, None) for name in ("key", "min", "timeout", "delay"))
-    return any(part is not None and part.span == span for part in parts)
-
-
-def _alone(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, seen=all_wait)
+def _named(members: tuple[Any, ...], span: Span) -> Any:
+    """The member that stands at a place, or one of whose parts does."""
+    names = ("key", "min", "timeout", "delay")
+    return next(
+        one
+        for one in members
+        if span in (one.span, *(part.span for name in names if (part := getattr(one, name, None)) is not None))
+    )
 
 
 def _never_applies(policy: ir.Policy, finding: Diagnostic) -> Claim:
     later, earlier = (
         next(gang for gang in policy.gangs if gang.name == name) for name in finding.message.split("`")[1:4:2]
     )
-    runs = [] if later.when is None else [wanted(later.when, True)]
-    skips = Want(parts=(), each=False) if earlier.when is None else wanted(earlier.when, False)
-    return Claim(each(*runs, skips), True, settled)
+    return Claim(each(wanted(later.when, True), wanted(earlier.when, False)), True, _settled)
 
 
 def _unbounded_min(policy: ir.Policy, finding: Diagnostic) -> Claim:
     gang = _named(policy.gangs, finding.span)
-    return Claim(_one_of(_compared(gang.min, "_>_", 10_000), _compared(gang.min, "_<_", 1)), seen=settled)
-
-
-def _held_long(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(seen=still_waits, after=(FIFTEEN_MINUTES,))
+    return Claim(_one_of(_compared(gang.min, "_>_", 10_000), _compared(gang.min, "_<_", 1)), seen=_settled)
 
 
 def _refused_at_last(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    refused = told_off_by(_named(policy.permits, finding.span).name)
-    return Claim(seen=lambda run: still_waits(run) or refused(run), after=(FIFTEEN_MINUTES,))
+    refused = _told_off_by(_named(policy.permits, finding.span).name)
+    return Claim(seen=lambda run: _still_waits(run) or refused(run), after=(FIFTEEN_MINUTES,))
 
 
 def _refused_in_time(policy: ir.Policy, finding: Diagnostic) -> Claim:
     permit = _named(policy.permits, finding.span)
-    return Claim(seen=told_off_by(permit.name), after=tuple(n * 10**9 for n in (1, 5, 30, 61, 91, 301, 601, 901)))
-
-
-def _ageless(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=younger_first, reads=("createdAt",))
-
-
-def _without_priority(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=lower_first, reads=("priority",))
-
-
-def _idle_key(policy: ir.Policy, finding: Diagnostic) -> Claim:
-    return Claim(pods=2, in_order=True, seen=settled)
+    return Claim(seen=_told_off_by(permit.name), after=tuple(n * 10**9 for n in (1, 5, 30, 61, 91, 301, 601, 901)))
 
 
 def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
@@ -238,7 +192,7 @@ def _limit_of_no_use(policy: ir.Policy, finding: Diagnostic) -> Claim:
     quota = _named(policy.quotas, finding.span)
     limit, guarantee = known_amounts(quota.limit or ()), known_amounts(quota.guarantee)
     beyond = tuple((name, amount + 1) for name, amount in guarantee.items() if limit.get(name, 0) > amount)
-    refused = told_off_by(quota.name)
+    refused = _told_off_by(quota.name)
 
     def seen(run: Run) -> bool:
         return refused(run) and all(_asked(run, name) <= most for name, most in limit.items())
@@ -256,14 +210,91 @@ def _one_for_all(policy: ir.Policy, finding: Diagnostic) -> Claim:
     """A pod that the quota refuses although the pods of its namespace, itself included, stay within the amounts."""
     quota = next(one for one in policy.quotas if one.by is not None and one.by.span == finding.span)
     bounds = known_amounts(quota.limit or ()) | known_amounts(quota.guarantee)
-    refused = told_off_by(quota.name)
+    refused = _told_off_by(quota.name)
 
     def seen(run: Run) -> bool:
         namespace = run.trial.state.view.pods[run.uids[POD]].namespace
         return refused(run) and all(_asked(run, name, namespace) <= most for name, most in bounds.items())
 
-    when = Want() if quota.when is None else wanted(quota.when, True)
-    return Claim(when, seen=seen, reads=("requests", "namespace"), amounts=tuple(bounds.items()))
+    reads, amounts = ("requests", "namespace"), tuple(bounds.items())
+    return Claim(wanted(quota.when, True), seen=seen, reads=reads, amounts=amounts)
+
+
+# --- what comes of it --------------------------------------------------------------------------------------
+
+
+def _filters(policy: ir.Policy) -> Callable[[Run], bool]:
+    """The policy's filters were asked: no plugin refused the node before them."""
+    rules = [filter_.name for filter_ in policy.filters]
+
+    def seen(run: Run) -> bool:
+        attempt = run.attempt(POD)
+        status = None if attempt is None else attempt.refused.get(NODES[0])
+        return waits(run, POD) or (attempt is not None and (status is None or status.plugin in rules))
+
+    return seen
+
+
+def _refused_by(rule: str) -> Callable[[Run], bool]:
+    """The filter refused the first node."""
+
+    def seen(run: Run) -> bool:
+        attempt = run.attempt(POD)
+        return attempt is not None and NODES[0] in attempt.refused and attempt.refused[NODES[0]].plugin == rule
+
+    return seen
+
+
+def _told_off_by(rule: str) -> Callable[[Run], bool]:
+    """A quota or permit refused the pod, and it is on no node."""
+
+    def seen(run: Run) -> bool:
+        if run.trial.node_of(run.uids[POD]):
+            return False
+        lines = [line for line in run.trial.timeline(run.uids[POD]) if line.what in ("refused", "gated")]
+        return any(rule == by or rule in by for line in lines if (by := line.details.get("by", "")))
+
+    return seen
+
+
+def _goes_to_second(run: Run) -> bool:
+    """The pod is bound to the second node."""
+    return run.trial.node_of(run.uids[POD]) == NODES[1]
+
+
+def _all_wait(run: Run) -> bool:
+    """A gang or a permit holds each of the pods."""
+    return all(waits(run, pod) for pod in run.uids)
+
+
+def _settled(run: Run) -> bool:
+    """No pod is refused."""
+    return all(run.trial.node_of(uid) or waits(run, pod) for pod, uid in run.uids.items())
+
+
+def _still_waits(run: Run) -> bool:
+    """A gang or a permit holds the pod when a quarter of an hour has passed."""
+    return run.trial.now >= START / 1e9 + FIFTEEN_MINUTES / 1e9 and waits(run, POD)
+
+
+def _popped_first(run: Run, pod: str) -> bool:
+    return run.uids[pod] in run.trial.popped[:1]
+
+
+def _younger_first(run: Run) -> bool:
+    """The pod made last is given out first."""
+    made = {name: run.trial.cluster.pods[uid].metadata.creation_timestamp or "" for name, uid in run.uids.items()}
+    return made["p"] < made["q"] and _popped_first(run, "q")
+
+
+def _lower_first(run: Run) -> bool:
+    """The pod of lower priority is given out first."""
+    pods = run.trial.state.view.pods
+    uids = run.uids
+    return pods[uids["p"]].priority < pods[uids["q"]].priority and _popped_first(run, "p")
+
+
+# --- by code ----------------------------------------------------------------------------------------------
 
 
 CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
@@ -275,18 +306,18 @@ CLAIMS: Final[Mapping[str, Callable[[ir.Policy, Diagnostic], Claim]]] = {
     "PE3006": _one_outcome,
     "PE3007": _idle_operand,
     "PE3008": _known_beforehand,
-    "PE3101": _same_everywhere,
+    "PE3101": lambda policy, finding: Claim(scores=(_score(policy, finding).name,), nodes=2, seen=_filters(policy)),
     "PE3102": _far_apart,
     "PE3103": _cut,
     "PE3104": _outweighed,
     "PE3105": _saturated,
     "PE3106": _truncated,
-    "PE3201": _ageless,
-    "PE3202": _idle_key,
-    "PE3203": _without_priority,
-    "PE3301": _alone,
+    "PE3201": lambda policy, finding: Claim(pods=2, in_order=True, seen=_younger_first, reads=("createdAt",)),
+    "PE3202": lambda policy, finding: Claim(pods=2, in_order=True, seen=_settled),
+    "PE3203": lambda policy, finding: Claim(pods=2, in_order=True, seen=_lower_first, reads=("priority",)),
+    "PE3301": lambda policy, finding: Claim(pods=2, seen=_all_wait),
     "PE3302": _unbounded_min,
-    "PE3303": _held_long,
+    "PE3303": lambda policy, finding: Claim(seen=_still_waits, after=(FIFTEEN_MINUTES,)),
     "PE3304": _never_applies,
     "PE3305": _refused_at_last,
     "PE3306": _refused_in_time,

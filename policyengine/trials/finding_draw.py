@@ -12,8 +12,7 @@ from policyengine.language.ir.ir_walk import walk
 from policyengine.language.schema import OBJECTS
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import display, format_timestamp
-from policyengine.trials.finding_example import Example, is_literal
-from policyengine.trials.finding_wanted import NODES, POD, Claim
+from policyengine.trials.finding_example import NODES, POD, Claim, Example, is_literal
 from policyengine.trials.policy_test import START
 
 

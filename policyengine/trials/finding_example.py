@@ -1,4 +1,5 @@
-"""A small cluster that shows what a finding of lint says: as data, played through the compiled policy, and as a test.
+"""A small cluster that shows what a finding of lint says: as data, played through the compiled policy, and as a test;
+and what is to be seen in it.
 
 An example is plain data, so that parts of it can be left out one by one:
 
@@ -13,19 +14,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from policyengine.language import ir
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
 from policyengine.language.types import DURATION, Kind
 from policyengine.language.values import display
-from policyengine.trials.policy_test import TestedPolicy, played, run_tests
+from policyengine.trials.policy_test import TestedPolicy, played
 from policyengine.trials.policy_test_verdict import Run, refusals
 
 Example = dict[str, Any]
+POD, NODES = "p", ("a", "b")
+"""The pod that a claim is about, and its nodes."""
 _NOWHERE = Span(0, 0)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _AMOUNT = re.compile(r"[0-9]+(m|[KMGTPE]i?)?")
@@ -35,28 +37,18 @@ _AMOUNTS = frozenset({"allocatable", "capacity", "requests", "limits"})
 def given(example: Example) -> tuple[ir_test.Step, ...]:
     """The steps that make an example's cluster, and let it come to rest."""
     nodes: Mapping[str, Any] = example.get("nodes", {})
-    standing = [
-        ir_test.GivenPod(name=name, on=fields["on"], fields=_without_on(fields), span=_NOWHERE)
-        for name, fields in example.get("standing", {}).items()
-        if fields.get("on") in nodes
-    ]
-    return (
-        *(
-            ir_test.GivenParam(name=name, value=value, span=_NOWHERE)
-            for name, value in example.get("params", {}).items()
-        ),
-        *(ir_test.GivenNode(name=name, fields=fields, span=_NOWHERE) for name, fields in nodes.items()),
-        *standing,
-        *(
-            ir_test.GivenPod(name=name, on=None, fields=fields, span=_NOWHERE)
-            for name, fields in example.get("pods", {}).items()
-        ),
-        *([ir_test.After(duration=example["after"], span=_NOWHERE)] if example.get("after") else []),
-    )
-
-
-def _without_on(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name != "on"}
+    steps: list[ir_test.Step] = []
+    for name, value in example.get("params", {}).items():
+        steps.append(ir_test.GivenParam(name=name, value=value, span=_NOWHERE))
+    for name, fields in nodes.items():
+        steps.append(ir_test.GivenNode(name=name, fields=fields, span=_NOWHERE))
+    standing = [(name, fields) for name, fields in example.get("standing", {}).items() if fields.get("on") in nodes]
+    for name, fields in (*standing, *example.get("pods", {}).items()):
+        said = {key: value for key, value in fields.items() if key != "on"}
+        steps.append(ir_test.GivenPod(name=name, on=fields.get("on"), fields=said, span=_NOWHERE))
+    if example.get("after"):
+        steps.append(ir_test.After(duration=example["after"], span=_NOWHERE))
+    return tuple(steps)
 
 
 def play(tested: TestedPolicy, example: Example) -> Run | None:
@@ -103,10 +95,80 @@ def waits(run: Run, pod: str) -> bool:
     return run.trial.state.place(run.uids[pod]) in ("held", "waiting at permit")
 
 
-def holds(tested: TestedPolicy, steps: tuple[ir_test.Step, ...]) -> bool:
-    """Whether the steps are a test that passes."""
-    test = ir_test.Test(name="", steps=steps, span=_NOWHERE)
-    return all(outcome.passed for outcome in run_tests(replace(tested, tests=(test,))))
+# --- what is to be seen ----------------------------------------------------------------------------------
+
+
+class Want(NamedTuple):
+    """What is wanted of conditions: a leaf with its outcome, or each of the parts, or one of them."""
+
+    leaf: ir.Expr | None = None
+    outcome: bool | None = None
+    """None: it fails to have a value."""
+    beyond: str = ""
+    """What stands behind the leaf's own words: ` > 100`."""
+    parts: tuple[Want, ...] = ()
+    each: bool = True
+
+    def leaves(self) -> Iterator[Want]:
+        """The leaves, in the order they are written."""
+        if self.leaf is not None:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def distance(self, outcomes: Mapping[int, bool | None]) -> int:
+        """How many leaves have to change until it is so. `outcomes`: by the ids of the leaves' expressions."""
+        if self.leaf is not None:
+            return int(outcomes[id(self.leaf)] is not self.outcome)
+        distances = [part.distance(outcomes) for part in self.parts]
+        return sum(distances) if self.each else min(distances, default=0)
+
+
+def wanted(expr: ir.Expr | None, outcome: bool) -> Want:
+    """A condition has an outcome: taken apart at `&&`, `||`, `!` and `?:`. Of a condition that is not written nothing
+    is wanted."""
+    match expr:
+        case None:
+            return Want()
+        case ir.Call(function="!_"):
+            return wanted(expr.args[0], not outcome)
+        case ir.Logic():
+            return Want(parts=tuple(wanted(part, outcome) for part in expr.operands), each=(expr.op == "&&") is outcome)
+        case ir.Conditional():
+            then = each(wanted(expr.condition, True), wanted(expr.then, outcome))
+            return Want(parts=(then, each(wanted(expr.condition, False), wanted(expr.otherwise, outcome))), each=False)
+        case _:
+            return Want(expr, outcome)
+
+
+def each(*parts: Want) -> Want:
+    """All of the parts."""
+    return Want(parts=parts)
+
+
+class Claim(NamedTuple):
+    """What is to be seen."""
+
+    want: Want = Want()
+    """Of the pod on the first node."""
+    never: bool = False
+    """It contradicts the finding: no cluster has it, and the nearest are shown."""
+    seen: Callable[[Run], bool] = lambda run: True
+    """What is to come of it."""
+    apart: tuple[str, ...] = ()
+    """Scores: the first node has more of the first one than the second node has, and less of the second one."""
+    scores: tuple[str, ...] = ()
+    """The scores that are shown."""
+    nodes: int = 1
+    pods: int = 1
+    in_order: bool = False
+    """Whether the order of the pods is shown."""
+    after: tuple[int, ...] = ()
+    """Nanoseconds that pass; one of them."""
+    reads: tuple[str, ...] = ()
+    """Fields of pods that matter although the policy does not read them."""
+    amounts: tuple[tuple[str, int], ...] = ()
+    """Amounts by resource, near which those of pods are drawn."""
 
 
 # --- as text ---------------------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from policyengine.language.ir.ir_walk import expressions_in, extent
 from policyengine.language.types import DOUBLE, Kind, Type
 from policyengine.trials.finding_claims import CLAIMS, replace_tests
 from policyengine.trials.finding_draw import Draw
-from policyengine.trials.finding_example import Example, as_test, expected, given, play
-from policyengine.trials.finding_wanted import NODES, POD, Claim
+from policyengine.trials.finding_example import NODES, POD, Claim, Example, as_test, expected, given, play
 from policyengine.trials.policy_test import TestedPolicy
 from policyengine.trials.trial_attempts import Attempt
 
