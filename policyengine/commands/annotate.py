@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.forecasting import Forecaster
     from policyengine.server.annotator.measurement import Naming, Source
-    from policyengine.server.annotator.measuring import Queries
 
 FAILED = 1
 _LARGEST_TOKEN = 1 << 20
@@ -29,7 +29,7 @@ class Asked:
     """What the command line asks for."""
 
     prometheus: str | None
-    queries: Queries
+    queries: Mapping[str, str]
     naming: Naming
     settings: Settings
     window: float
@@ -110,7 +110,7 @@ def _asked(
 ) -> Asked:
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.measurement import BadPattern, Naming
-    from policyengine.server.annotator.measuring import CPU_QUERY, MEMORY_QUERY, Queries
+    from policyengine.server.annotator.measuring import QUERIES
 
     if (prometheus is None) is not metrics_server:
         raise click.UsageError("name one source: --prometheus URL or --metrics-server")
@@ -124,7 +124,8 @@ def _asked(
         naming = Naming(labels or Naming().labels, node_pattern)
     except BadPattern as error:
         raise click.UsageError(f"--node-pattern: {error}") from None
-    queries = Queries(cpu_query or CPU_QUERY, memory_query or MEMORY_QUERY, congestion_query)
+    given = {"cpu": cpu_query, "memory": memory_query, "congestion": congestion_query}
+    queries = {**QUERIES, **{what: query for what, query in given.items() if query}}
     settings = Settings(
         tolerance, refresh, stale_after, remove_after, bool(congestion_query), forecast is not None, requested
     )

@@ -223,7 +223,7 @@ class Measures:
     """A source that measures every node."""
 
     async def measure(self, now: float, nodes: Mapping[str, Any]) -> Measured:
-        return Measured({name: [(now, 1.0)] for name in nodes})
+        return Measured({"cpu": {name: [(now, 1.0)] for name in nodes}})
 
     async def close(self) -> None:
         """Nothing to close."""

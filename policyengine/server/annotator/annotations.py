@@ -13,11 +13,11 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policyengine import quantity
-from policyengine.cluster.objects import format_time
+from policyengine.cluster.objects import Quantities, format_time
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.measurement import CLOCKS_APART, MeasuredNode, Statistics
 
@@ -58,85 +58,63 @@ class Settings:
         return (*names, USAGE_CPU, USAGE_MEMORY, USAGE_AT, STALE)
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What is known of one node: free cores, free bytes, congestion."""
-
-    cpu: Statistics | None = None
-    memory: Statistics | None = None
-    congestion: Statistics | None = None
-
-    def between(self, first: float, last: float) -> Load:
-        """Without what was last measured before or after."""
-        measured = (self.cpu, self.memory, self.congestion)
-        return Load(*(one if one is not None and first <= one.at <= last else None for one in measured))
-
-    @property
-    def at(self) -> float | None:
-        """When it was last measured; None where it was not."""
-        return max((one.at for one in (self.cpu, self.memory, self.congestion) if one is not None), default=None)
+Load = Mapping[str, Statistics]
+"""What is known of one node, by what is measured (`MEASURED`)."""
 
 
 def patch_of(node: MeasuredNode, load: Load, settings: Settings, now: float) -> Patch:
     """What to merge into the node's annotations; empty where nothing is to be written."""
     had = {name: node.metadata.annotations[name] for name in settings.owned if name in node.metadata.annotations}
-    fresh = load.between(now - settings.stale_after, now + CLOCKS_APART)
-    if fresh.at is None:
+    first, last = now - settings.stale_after, now + CLOCKS_APART
+    fresh = {what: one for what, one in load.items() if first <= one.at <= last}
+    if not fresh:
         return _aged(had, settings, now)
-    wanted = _annotations(node, fresh, fresh.at)
+    wanted = _annotations(node, fresh)
     if not _moved(had, wanted, node, settings.tolerance) and now - (_moment(had, now) or 0.0) < settings.refresh:
         return {}
     return {name: wanted.get(name) for name in settings.owned if wanted.get(name) != had.get(name)}
 
 
-def _annotations(node: MeasuredNode, load: Load, at: float) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for resource, statistics, unit in (("cpu", load.cpu, _MILLI), ("memory", load.memory, 1.0)):
-        if statistics is not None:
-            values = zip(_STATISTICS, (statistics.mean, statistics.deviation), strict=True)
-            found |= {f"{name}-{resource}": str(round(value * unit)) for name, value in values}
-            if statistics.forecast is not None:
-                found[f"{_FORECAST}-{resource}"] = str(round(statistics.forecast * unit))
-    if load.congestion is not None:
-        found[CONGESTION] = str(round(load.congestion.last))
-    cpu, memory = _capacity(node, "cpu"), _capacity(node, "memory")
-    if load.cpu is not None and cpu is not None:
-        found[USAGE_CPU] = f"{max(0, round(cpu - load.cpu.last * _MILLI))}m"
-    if load.memory is not None and memory is not None:
-        found[USAGE_MEMORY] = str(max(0, round(memory - load.memory.last)))
-    found[USAGE_AT] = format_time(int(at))
+def _annotations(node: MeasuredNode, load: Load) -> dict[str, str]:
+    found = {USAGE_AT: format_time(int(max(one.at for one in load.values())))}
+    for resource, scale, unit, usage in (("cpu", _MILLI, "m", USAGE_CPU), ("memory", 1.0, "", USAGE_MEMORY)):
+        if resource not in load:
+            continue
+        one, size = load[resource], _amount(node.status.capacity, resource)
+        values = zip((*_STATISTICS, _FORECAST), (one.mean, one.deviation, one.forecast), strict=True)
+        found |= {f"{name}-{resource}": str(round(value * scale)) for name, value in values if value is not None}
+        if size is not None:
+            found[usage] = f"{max(0, round(size - one.last * scale))}{unit}"
+    if "congestion" in load:
+        found[CONGESTION] = str(round(load["congestion"].last))
     return found
 
 
-def _capacity(node: MeasuredNode, resource: str) -> int | None:
+def _amount(amounts: Quantities, resource: str) -> int | None:
     """Millicores or bytes; None where the node does not say, or not as a quantity."""
     try:
-        return quantity.amount(resource, node.status.capacity[resource])
+        return quantity.amount(resource, amounts[resource])
     except (KeyError, quantity.QuantityError):
         return None
 
 
 def _moved(had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode, tolerance: float) -> bool:
+    """Whether an annotation came, went, cannot be read, or is not near what it was."""
     if had.keys() != wanted.keys():
         return True
-    return any(
-        not math.isfinite(old) or abs(new - old) > tolerance * scale for old, new, scale in _numbers(had, wanted, node)
-    )
-
-
-def _numbers(
-    had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode
-) -> Iterator[tuple[float, float, float]]:
-    """(then, now, what the tolerance is a share of) of each; `then` is not finite where it cannot be read."""
     for name, text in wanted.items():
         if name == USAGE_AT:
             continue
         old, new = _number(had[name]), _number(text)
-        size = _CONGESTION_SCALE if name == CONGESTION else _capacity(node, name.rpartition("-")[2])
-        yield old, new, float(size) if size is not None else max(abs(old), abs(new))
+        size = _CONGESTION_SCALE if name == CONGESTION else _amount(node.status.capacity, name.rpartition("-")[2])
+        scale = float(size) if size is not None else max(abs(old), abs(new))
+        if not math.isfinite(old) or abs(new - old) > tolerance * scale:
+            return True
+    return False
 
 
 def _number(text: str) -> float:
+    """Not finite where it cannot be read."""
     try:
         return float(text.removesuffix("m"))
     except ValueError:
@@ -183,14 +161,6 @@ def requested_of(node: MeasuredNode, requested: Mapping[str, int]) -> dict[str, 
     (counts). What is asked for beyond the node's allocatable leaves 0."""
     said: dict[str, str] = {}
     for name, resource in RESOURCES.items():
-        asked = requested.get(resource, 0)
-        said |= {f"requested-{name}": str(asked), f"free-{name}": str(max(_allocatable(node, resource) - asked, 0))}
+        asked, there = requested.get(resource, 0), _amount(node.status.allocatable, resource) or 0
+        said |= {f"requested-{name}": str(asked), f"free-{name}": str(max(there - asked, 0))}
     return said
-
-
-def _allocatable(node: MeasuredNode, resource: str) -> int:
-    """0 where the node does not say, or not as a quantity."""
-    try:
-        return quantity.amount(resource, node.status.allocatable[resource])
-    except (KeyError, quantity.QuantityError):
-        return 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,16 +22,17 @@ from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
-from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of, requested_of
+from policyengine.server.annotator.annotations import Patch, Settings, patch_of, requested_of
 from policyengine.server.annotator.forecasting import Forecaster
 from policyengine.server.annotator.measurement import (
+    MEASURED,
     RESOURCE,
     Measured,
     MeasuredNode,
     QueryRefused,
-    Sample,
     Source,
     SourceUnreachable,
+    Statistics,
     named,
     read_nodes,
     statistics_of,
@@ -96,8 +97,7 @@ class Annotator:
             patches = await asyncio.to_thread(lambda: list(self._patches(nodes, measured, now)))
         patches = await self._with_requested(nodes, patches)
         failed = await self._write(patches)
-        kinds = (measured.cpu, measured.memory, measured.congestion)
-        known = sum(any(by_node.get(name) for by_node in kinds) for name in nodes)
+        known = sum(any(by_node.get(name) for by_node in measured.windows.values()) for name in nodes)
         return Round(len(nodes), known, len(patches) - failed, failed)
 
     async def run(self, stop: asyncio.Event, interval: float) -> None:
@@ -117,17 +117,15 @@ class Annotator:
         self, nodes: Mapping[str, MeasuredNode], measured: Measured, now: float
     ) -> Iterator[tuple[str, Patch]]:
         for name, node in nodes.items():
-            load = Load(
-                statistics_of(measured.cpu.get(name, ()), self._forecast("cpu", name, measured.cpu_of_day)),
-                statistics_of(measured.memory.get(name, ()), self._forecast("memory", name, measured.memory_of_day)),
-                statistics_of(measured.congestion.get(name, ())),
-            )
+            load: dict[str, Statistics] = {}
+            for what in MEASURED:
+                samples, day = (by.get(what, {}).get(name, ()) for by in (measured.windows, measured.days))
+                forecast = None if self._forecaster is None else self._forecaster.of(f"{what} {name}", day)
+                if (found := statistics_of(samples, forecast)) is not None:
+                    load[what] = found
             patch = patch_of(node, load, self._settings, now)
             if patch:
                 yield name, patch
-
-    def _forecast(self, resource: str, node: str, days: Mapping[str, Sequence[Sample]]) -> float | None:
-        return None if self._forecaster is None else self._forecaster.of(f"{resource} {node}", days.get(node, ()))
 
     async def _with_requested(
         self, nodes: Mapping[str, MeasuredNode], patches: list[tuple[str, Patch]]

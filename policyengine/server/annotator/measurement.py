@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 import re2
@@ -123,16 +123,19 @@ class QueryRefused(Exception):
     """The source answers that it cannot; one sentence with what it says."""
 
 
+MEASURED: Final = ("cpu", "memory", "congestion")
+"""What is measured of a node: free cores, free bytes, congestion."""
+Samples = Mapping[str, Sequence[Sample]]
+"""Node -> its samples, ascending in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Samples by node, ascending in time: free cores, free bytes, congestion. What is not measured is absent."""
+    """Samples by what is measured, one of `MEASURED`. What is not measured is absent."""
 
-    cpu: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    memory: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    congestion: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    cpu_of_day: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    """Of the last day, where a forecast is wanted."""
-    memory_of_day: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    windows: Mapping[str, Samples] = field(default_factory=dict)
+    days: Mapping[str, Samples] = field(default_factory=dict)
+    """Those of the last day, where a forecast is wanted."""
     problems: tuple[str, ...] = ()
     """What of the answer could not be used, a sentence each."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import aiohttp
 import msgspec
@@ -23,29 +22,22 @@ from policyengine.server.annotator.measurement import (
     Naming,
     QueryRefused,
     Sample,
+    Samples,
     SourceUnreachable,
     by_instance,
     named,
 )
 
-CPU_QUERY = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))'
-"""Free cores."""
-MEMORY_QUERY = "node_memory_MemAvailable_bytes"
-"""Free bytes."""
+QUERIES: Mapping[str, str] = {
+    "cpu": 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))',
+    "memory": "node_memory_MemAvailable_bytes",
+}
+"""PromQL by what is measured, unless told otherwise; each gives one series a node."""
 SECONDS = 30.0
 """One query may take so long."""
 MOST = 256 << 20
 """Bytes of an answer: 5,000 nodes with a sample each 30 s of a day have 200 MB."""
 _SHOWN = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """PromQL; each gives one series a node. An empty one is not asked."""
-
-    cpu: str = CPU_QUERY
-    memory: str = MEMORY_QUERY
-    congestion: str = ""
 
 
 class _Series(msgspec.Struct):
@@ -66,7 +58,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 _answer = msgspec.json.Decoder(_Answer).decode
 _matrix = msgspec.json.Decoder(list[_Series]).decode
-_Samples = tuple[dict[str, str], list[Sample]]
+_Labelled = tuple[dict[str, str], list[Sample]]
 """The labels of a series, and its samples."""
 
 
@@ -76,14 +68,15 @@ class Prometheus:
     def __init__(
         self,
         url: str,
-        queries: Queries,
+        queries: Mapping[str, str],
         naming: Naming,
         window: float,
         step: float,
         token: str = "",
         with_day: bool = False,
     ) -> None:
-        """`window` and `step` in seconds; `token` is sent as a bearer token; `with_day`: as `Measured.cpu_of_day`."""
+        """`queries` as `QUERIES`; `window` and `step` in seconds; `token` is sent as a bearer token; `with_day`: to ask
+        for the last day, too."""
         self._with_day = with_day
         self._url = url.rstrip("/")
         self._queries = queries
@@ -98,25 +91,21 @@ class Prometheus:
         """The window's samples; instances that are no node of the cluster are left out."""
         known = by_instance(nodes.values())
         problems: list[str] = []
-        queries = (self._queries.cpu, self._queries.memory, self._queries.congestion)
-        cpu, memory, congestion = [
-            self._by_node(query, await self._ask(query, now), known, problems) for query in queries
-        ]
-        cpu_of_day, memory_of_day = [
-            self._by_node(query, await self._ask(query, now, DAY, STEP) if self._with_day else [], known, problems)
-            for query in queries[:2]
-        ]
-        return Measured(cpu, memory, congestion, cpu_of_day, memory_of_day, tuple(dict.fromkeys(problems)))
+        windows, days = dict[str, Samples](), dict[str, Samples]()
+        for what, query in self._queries.items():
+            asked = await self._ask(query, now, self._window, self._step)
+            windows[what] = self._by_node(query, asked, known, problems)
+        for what in ("cpu", "memory") if self._with_day else ():
+            query = self._queries[what]
+            days[what] = self._by_node(query, await self._ask(query, now, DAY, STEP), known, problems)
+        return Measured(windows, days, tuple(dict.fromkeys(problems)))
 
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
 
-    async def _ask(self, query: str, now: float, window: float = 0.0, step: float = 0.0) -> list[_Samples]:
-        if not query:
-            return []
-        start = now - (window or self._window)
-        asked = {"query": query, "start": f"{start:.3f}", "end": f"{now:.3f}", "step": f"{step or self._step:g}"}
+    async def _ask(self, query: str, now: float, window: float, step: float) -> list[_Labelled]:
+        asked = {"query": query, "start": f"{now - window:.3f}", "end": f"{now:.3f}", "step": f"{step:g}"}
         try:
             async with self._session.post(f"{self._url}/api/v1/query_range", data=asked) as response:
                 raw, status = await _whole(response, query), response.status
@@ -125,7 +114,7 @@ class Prometheus:
             raise SourceUnreachable(f"cannot reach Prometheus `{self._url}`: {why}") from None
         return self._series(query, status, raw)
 
-    def _series(self, query: str, status: int, raw: bytes) -> list[_Samples]:
+    def _series(self, query: str, status: int, raw: bytes) -> list[_Labelled]:
         try:
             answer = _answer(raw)
             if answer.status != "success":
@@ -141,7 +130,7 @@ class Prometheus:
             raise SourceUnreachable(f"`{self._url}` does not answer as Prometheus ({status}): {shown}") from None
 
     def _by_node(
-        self, query: str, series: Sequence[_Samples], known: Mapping[str, str], problems: list[str]
+        self, query: str, series: Sequence[_Labelled], known: Mapping[str, str], problems: list[str]
     ) -> dict[str, list[Sample]]:
         found: dict[str, list[Sample]] = {}
         several: set[str] = set()
@@ -188,12 +177,11 @@ class MetricsServer:
     """The metrics API of the cluster itself."""
 
     def __init__(self, client: Client, window: float, with_day: bool = False) -> None:
-        """`window` in seconds; `with_day`: as `Measured.cpu_of_day`."""
+        """`window` in seconds; `with_day`: whether the samples of the last day are kept too."""
         self._client = client
         self._window = window
         self._with_day = with_day
-        self._cpu: defaultdict[str, _Window] = defaultdict(deque)
-        self._memory: defaultdict[str, _Window] = defaultdict(deque)
+        self._kept: dict[str, defaultdict[str, _Window]] = {"cpu": defaultdict(deque), "memory": defaultdict(deque)}
 
     async def measure(self, now: float, nodes: Mapping[str, MeasuredNode]) -> Measured:
         """What was measured since `now` − window, the latest included."""
@@ -207,15 +195,17 @@ class MetricsServer:
             except (quantity.QuantityError, EvaluationError, KeyError) as error:
                 unread[name] = str(error)
         problems = [f"the metrics of {named(unread)} cannot be read: {unread[min(unread)]}"] if unread else []
-        for kept in (self._cpu, self._memory):
+        for kept in self._kept.values():
             _forget(kept, now - max(self._window, DAY if self._with_day else 0.0), nodes)
-        days = [{name: list(samples) for name, samples in kept.items()} for kept in (self._cpu, self._memory)]
-        windows = [
-            {name: [one for one in samples if one[0] >= now - self._window] for name, samples in day.items()}
-            for day in days
-        ]
-        (cpu, memory), (cpu_of_day, memory_of_day) = windows, days if self._with_day else ({}, {})
-        return Measured(cpu, memory, {}, cpu_of_day, memory_of_day, tuple(problems))
+        windows, days = self._since(now - self._window), self._since(0.0) if self._with_day else {}
+        return Measured(windows, days, tuple(problems))
+
+    def _since(self, start: float) -> dict[str, Samples]:
+        """What is kept, from a moment on."""
+        return {
+            what: {name: [one for one in samples if one[0] >= start] for name, samples in kept.items()}
+            for what, kept in self._kept.items()
+        }
 
     async def close(self) -> None:
         """The client belongs to others."""
@@ -227,8 +217,8 @@ class MetricsServer:
         capacity = node.status.capacity
         cpu = quantity.nanos(capacity["cpu"]) - quantity.nanos(metrics.usage["cpu"])
         memory = quantity.value(capacity["memory"]) - quantity.value(metrics.usage["memory"])
-        for kept, free in ((self._cpu, cpu / _NANOCORES), (self._memory, float(memory))):
-            samples = kept[metrics.metadata.name]
+        for what, free in (("cpu", cpu / _NANOCORES), ("memory", float(memory))):
+            samples = self._kept[what][metrics.metadata.name]
             if not samples or samples[-1][0] < at:
                 samples.append((at, free))
 

@@ -56,7 +56,7 @@ async def free(*answers: tuple[int, Any]) -> tuple[dict[str, float], dict[str, f
     nodes: dict[str, MeasuredNode] = {name: node(name) for name in ("a", "b")}
     found = await MetricsServer(Client(Aggregated(*answers)), 60.0).measure(START, nodes)
     assert found.problems == ()
-    return tuple({name: samples[-1][1] for name, samples in kind.items()} for kind in (found.cpu, found.memory))  # type: ignore[return-value]
+    return tuple({name: samples[-1][1] for name, samples in kind.items()} for kind in found.windows.values())  # type: ignore[return-value]
 
 
 async def test_nanocores_and_kibibytes_are_read_as_metrics_server_writes_them() -> None:
@@ -69,7 +69,7 @@ async def test_pages_are_followed_to_the_last_and_nodes_that_are_gone_left_out()
     first, last = page(measured("a", "1", "1Gi"), after="more"), page(measured("gone", "1", "1Gi"))
     transport = Aggregated((200, first), (200, last))
     found = await MetricsServer(Client(transport), 60.0).measure(START, {"a": node("a")})
-    assert list(found.cpu) == ["a"]
+    assert list(found.windows["cpu"]) == ["a"]
     assert [query.get("continue", "") for query in transport.asked] == ["", "more"]
 
 
@@ -96,8 +96,8 @@ async def test_a_measurement_of_the_future_is_told_and_does_not_stand_in_the_way
     nodes: dict[str, MeasuredNode] = {name: node(name) for name in ("a", "b")}
     found = await source.measure(START, nodes)
     told = "the metrics of node `a` and others cannot be read: they are of 2127-01-15T08:00:00Z, which is to come"
-    assert found.problems == (told,) and found.cpu == {}
-    assert (await source.measure(START, nodes)).cpu == {"a": [(START, 2.0)]}
+    assert found.problems == (told,) and found.windows["cpu"] == {}
+    assert (await source.measure(START, nodes)).windows["cpu"] == {"a": [(START, 2.0)]}
 
 
 async def test_the_latest_is_told_and_the_window_is_kept_here() -> None:
@@ -109,8 +109,8 @@ async def test_the_latest_is_told_and_the_window_is_kept_here() -> None:
     await source.measure(START, nodes)
     await source.measure(START + 10, nodes)
     found = await source.measure(START + 60, nodes)
-    assert found.cpu == {"a": [(START, 3.75), (START + 60, 2.5)]}
-    assert found.memory == {"a": [(START, 6.0 * 2**30), (START + 60, 5.0 * 2**30)]}
-    assert (await source.measure(START + 150, nodes)).cpu == {"a": [(START + 60, 2.5)]}
+    assert found.windows["cpu"] == {"a": [(START, 3.75), (START + 60, 2.5)]}
+    assert found.windows["memory"] == {"a": [(START, 6.0 * 2**30), (START + 60, 5.0 * 2**30)]}
+    assert (await source.measure(START + 150, nodes)).windows["cpu"] == {"a": [(START + 60, 2.5)]}
     assert "metrics of node `a` cannot be read" in (await source.measure(START + 150, nodes)).problems[0]
-    assert (await source.measure(START + 150, {})).cpu == {}
+    assert (await source.measure(START + 150, {})).windows["cpu"] == {}

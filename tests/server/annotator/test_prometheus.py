@@ -22,7 +22,7 @@ from policyengine.server.annotator import measuring
 from policyengine.server.annotator.annotations import Settings
 from policyengine.server.annotator.annotator import Annotator
 from policyengine.server.annotator.measurement import MeasuredNode, Naming, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.measuring import Prometheus, Queries
+from policyengine.server.annotator.measuring import QUERIES, Prometheus
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.http_requests import ADMIN
@@ -54,7 +54,9 @@ async def answering(body: Any, status: int = 200, asked: list[Any] | None = None
         return web.Response(text=text, status=status, content_type="application/json")
 
     async with site("/api/v1/query_range", answer) as port:
-        source = Prometheus(f"http://{HOST}:{port}/", Queries("cpu", "memory"), Naming(), 60.0, 30.0, "secret")
+        source = Prometheus(
+            f"http://{HOST}:{port}/", {"cpu": "cpu", "memory": "memory"}, Naming(), 60.0, 30.0, "secret"
+        )
         yield source
         await source.close()
 
@@ -73,15 +75,19 @@ async def test_series_become_samples_of_the_nodes_they_name() -> None:
     )
     async with answering(body, asked=asked) as source:
         found = await source.measure(1000.0, NODES)
-    assert found.cpu["a"][0] == (940.0, 1.5) and math.isnan(found.cpu["a"][1][1]) and math.isinf(found.cpu["a"][2][1])
-    assert found.cpu.keys() == {"a", "b"} and found.problems == () and found.congestion == {}
+    assert (
+        found.windows["cpu"]["a"][0] == (940.0, 1.5)
+        and math.isnan(found.windows["cpu"]["a"][1][1])
+        and math.isinf(found.windows["cpu"]["a"][2][1])
+    )
+    assert found.windows["cpu"].keys() == {"a", "b"} and found.problems == () and "congestion" not in found.windows
     assert asked[0] == {"query": "cpu", "start": "940.000", "end": "1000.000", "step": "30"}
 
 
 async def test_two_series_of_a_node_and_none_of_any_are_told() -> None:
     async with answering(matrix(({"node": "a"}, [(1.0, "1")]), ({"node": "a"}, [(1.0, "2")]))) as source:
         found = await source.measure(1.0, NODES)
-    assert found.cpu == {"a": [(1.0, 1.0)]} and "more than one series" in found.problems[0]
+    assert found.windows["cpu"] == {"a": [(1.0, 1.0)]} and "more than one series" in found.problems[0]
     async with answering(matrix(({"node": "x"}, [(1.0, "1")]))) as source:
         assert "`x` is the name or address of none" in (await source.measure(1.0, NODES)).problems[0]
     series = [({"node": name, "mode": mode}, [(1.0, "1")]) for mode in ("idle", "user") for name in ("b", "a")]
@@ -132,7 +138,7 @@ async def test_a_prometheus_that_answers_late_is_one_that_is_away(monkeypatch: p
         return web.Response()
 
     async with site("/api/v1/query_range", answer) as port:
-        source = Prometheus(f"http://{HOST}:{port}/", Queries("cpu", "memory"), Naming(), 60.0, 30.0, "")
+        source = Prometheus(f"http://{HOST}:{port}/", {"cpu": "cpu", "memory": "memory"}, Naming(), 60.0, 30.0, "")
         with pytest.raises(SourceUnreachable) as caught:
             await source.measure(1.0, NODES)
         over.set()
@@ -248,7 +254,9 @@ async def test_a_real_prometheus_is_asked_what_its_nodes_have_free(tmp_path: Pat
         ]
         async with real_prometheus(tmp_path, scraped) as url:
             idle = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2s]))'
-            source = Prometheus(url, Queries(cpu=idle, congestion="congestion"), Naming(), window=2.0, step=0.2)
+            source = Prometheus(
+                url, {**QUERIES, "cpu": idle, "congestion": "congestion"}, Naming(), window=2.0, step=0.2
+            )
             annotator = Annotator(source, Client(api), SystemClock(), Settings(congestion=True))
             deadline = time.monotonic() + 60
             found: dict[str, str] = {}
@@ -260,7 +268,7 @@ async def test_a_real_prometheus_is_asked_what_its_nodes_have_free(tmp_path: Pat
                 await asyncio.sleep(0.2)
                 found = await annotations("named")
             with pytest.raises(QueryRefused, match=r"refuses the query `sum\(`: .*parse error"):
-                wrong = Prometheus(url, Queries(cpu="sum("), Naming(), 5.0, 0.5)
+                wrong = Prometheus(url, {**QUERIES, "cpu": "sum("}, Naming(), 5.0, 0.5)
                 try:
                     await wrong.measure(time.time(), NODES)
                 finally:

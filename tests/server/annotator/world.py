@@ -40,7 +40,7 @@ class Told:
         def at(values: Mapping[str, float]) -> dict[str, list[Sample]]:
             return {name: [(now, value)] for name, value in values.items()}
 
-        return Measured(at(self.cpu), at(self.memory))
+        return Measured({"cpu": at(self.cpu), "memory": at(self.memory)})
 
     async def close(self) -> None:
         pass
