@@ -5,7 +5,7 @@ import pytest
 from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
-from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, PodObserved
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, conditions, node, notes, pod, profile
 
 NO_CLAIMS = " no new claims to deallocate, preemption:"
@@ -103,25 +103,6 @@ def test_a_request_for_cycles_runs_no_more_than_it_asks_for():
     assert [len(binds(driver.send(CyclesRequested(2)))) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_an_assumed_pod_takes_its_room_at_once():
-    driver = Driver().showing(node("n1", cpu="2"), pod("a", cpu="2"), pod("b", cpu="2"))
-    actions = driver.cycle()
-    assert binds(actions) == {"a": "n1"}
-    assert notes(actions) == [("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu." + no_victims(1))]
-
-
-def test_room_that_is_freed_wakes_the_pod_that_waited_for_it():
-    driver = Driver()
-    running = pod("running", cpu="2").node("n1")
-    driver.see(node("n1", cpu="2"), running, pod("p", cpu="2"))
-    driver.cycle()
-    assert driver.places("p") == ["unschedulable"]
-    driver.now += 5.0
-    driver.see(running.phase("Succeeded"))
-    assert driver.places("p") == ["active"]
-    assert binds(driver.cycle()) == {"p": "n1"}
-
-
 def fails(pod, node):
     raise RuntimeError("the rule has a bug")
 
@@ -158,16 +139,6 @@ def test_a_refusal_names_the_rule_whose_events_cure_it():
     assert binds(driver.cycle()) == {"p": "good"}
 
 
-def test_a_pod_with_a_malformed_quantity_is_refused_with_what_is_wrong():
-    driver = Driver().showing(node("n1"))
-    actions = driver.see(pod("p", cpu="four"))
-    assert "four" in notes(actions)[0][1]
-    assert conditions(actions)[0][0] == "Unschedulable"
-    assert driver.places("p") == ["gated"]
-    driver.see(pod("p", cpu="4"))
-    assert binds(driver.cycle()) == {"p": "n1"}
-
-
 def test_of_a_gated_pod_the_server_speaks_not_we():
     driver = Driver().showing(node("n1"))
     assert driver.see(pod("p").gate("example.com/wait")) == []
@@ -185,25 +156,6 @@ def test_pods_for_other_schedulers_are_only_accounted():
     assert driver.places("other") == ["unserved"]
     driver.see(other.node("n1"), pod("late", cpu="2"))
     assert binds(driver.cycle()) == {}
-
-
-def test_duplicates_and_older_versions_change_nothing():
-    driver = Driver().showing(node("n1"), pod("p").version(0))
-    old = pod("p").version(2).build()
-    for _ in range(3):
-        assert driver.send(PodObserved(old)) == []
-    assert binds(driver.cycle()) == {"p": "n1"}
-    assert driver.send(PodObserved(old)) == []
-    assert driver.cycle() == []
-
-
-def test_a_pod_being_deleted_is_not_scheduled():
-    driver = Driver()
-    doomed = pod("p")
-    driver.see(node("n1"), doomed)
-    driver.see(doomed.deleting())
-    assert driver.cycle() == []
-    assert driver.places("p") == ["being deleted"]
 
 
 def test_long_messages_are_cut_to_what_an_event_has_room_for():

@@ -113,22 +113,6 @@ def test_a_victim_that_never_dies_costs_the_pod_its_nomination():
     assert "1 node(s) had victims that should have terminated long ago" in notes(actions)[0][1]
 
 
-def test_a_preemptor_that_is_deleted_leaves_no_nomination_and_others_are_tried_again():
-    driver = Driver().showing(node("n1"), preemptor().nominated("n1").gate("not yet"), pod("late", cpu="4").priority(5))
-    assert binds(driver.cycle()) == {}
-    driver.send(PodDeleted("default", "high", "high"))
-    assert driver.state.view.nominated == {}
-    driver.wait(10.0)
-    assert binds(driver.cycle()) == {"late": "n1"}
-
-
-def test_a_pod_being_deleted_holds_no_node():
-    driver = full()
-    driver.cycle()
-    driver.see(preemptor().nominated("n1").deleting())
-    assert driver.state.view.nominated == {}
-
-
 def test_a_nomination_stands_until_the_server_shows_it():
     driver = full()
     driver.cycle()
@@ -199,13 +183,6 @@ def test_a_pod_tried_before_its_victim_is_seen_leaving_is_tried_again_once_it_is
 def test_a_victim_that_was_gone_already_gets_no_event():
     driver, delete = preempting()
     assert driver.send(VictimDeleted(delete, was_there=False)) == []
-
-
-def test_answers_for_a_preemptor_that_is_gone_are_taken():
-    driver, delete = preempting()
-    driver.send(PodDeleted("default", "high", "high"))
-    assert len(driver.send(VictimDeleted(delete))) == 1
-    assert driver.send(VictimNotDeleted(delete, "too late")) == []
 
 
 def test_who_never_preempts_says_so():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from policyengine.cluster.update_events import pod_events
@@ -5,11 +7,12 @@ from policyengine.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, WILDCAR
 from policyengine.framework.profile import QueueSettings
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.policy_compiler import compile_policy
+from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.queued_pods import Place
 from tests.builders import make_pod
 from tests.scheduler.driver import Driver, binds, node, pod
 from tests.scheduler.invariants import validate_queue
-from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse
+from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse, rules
 
 
 def test_pods_leave_by_priority_then_by_time_then_in_the_order_in_which_they_came():
@@ -82,17 +85,6 @@ def test_an_event_during_the_attempt_is_held_against_its_refusal(event, expected
     line.failed(popped, 10.2, FIT)
     assert place(line, "p") is expected
     validate_queue(line)
-
-
-def test_an_event_before_the_attempt_is_not():
-    line = queue()
-    add(line, info("a"), info("b"))
-    first = line.pop(10.0)
-    line.move(ASSIGNED_POD_DELETE, None, None, 10.1)
-    second = line.pop(10.2)
-    line.failed(second, 10.3, FIT)
-    line.failed(first, 10.3, FIT)
-    assert (place(line, first.uid), place(line, second.uid)) == (Place.BACKOFF, Place.UNSCHEDULABLE)
 
 
 def test_an_own_update_wakes_a_pod_if_its_refuser_asked_for_it():
@@ -168,26 +160,6 @@ def test_a_gate_that_fails_keeps_the_pod_out_and_says_how():
     assert line.get("p").gate_message == 'running PreEnqueue plugin "Gates": division by zero'
 
 
-def test_a_pod_whose_spec_cannot_be_read_waits_until_it_changes():
-    line = queue()
-    broken = make_pod("p").req(cpu="four").info()
-    add(line, broken)
-    assert place(line, "p") is Place.GATED
-    assert "four" in line.get("p").gate_message
-    line.advance(10_000.0)
-    assert place(line, "p") is Place.GATED
-    line.update(broken, make_pod("p").req(cpu="4").info(), [], 10_001.0)
-    assert place(line, "p") is Place.ACTIVE
-
-
-def test_positions_count_the_pods_that_come_before():
-    line = queue()
-    add(line, info("a"), info("b"), info("c"))
-    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [0, 1, 2]
-    pop(line)
-    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [None, 0, 1]
-
-
 def test_counts_name_every_place():
     line = queue()
     add(line, info("a"), info("b"), info("held", gang="g", min="2"), make_pod("gated").gate("x").info())
@@ -216,6 +188,14 @@ def test_the_flush_takes_only_those_that_waited_longer():
     line.advance(90.0)
     assert (place(line, "old"), place(line, "new")) == (Place.ACTIVE, Place.UNSCHEDULABLE)
     validate_queue(line)
+
+
+def test_a_new_policy_orders_and_admits_anew():
+    line = queue()
+    add(line, info("a", rank="1"), info("b", rank="2"), info("held", gang="g", min="2"))
+    by_rank = replace(rules(), queue_key=lambda pod, at: (-int(pod.labels.get("rank", "0")), at), gangs=())
+    policy_replacement.replace_profile(line, by_rank, [queued.pod for queued in line], (), 1.0)
+    assert [pop(line) for _ in range(3)] == ["b", "a", "held"]
 
 
 LATE = """policy "late" {
