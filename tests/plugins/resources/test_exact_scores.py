@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, sqrt
 from random import Random
 from typing import Any
@@ -37,7 +38,8 @@ ASKED = {
 }
 WEIGHTS = {CPU: 3, MEMORY: 1, GPU: 5}
 RESOURCES = [{"name": name, "weight": weight} for name, weight in WEIGHTS.items()]
-SHAPE = {"shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]}
+SHAPE = [(0, 10), (35, 3), (100, 7)]
+RATIO = {"shape": [{"utilization": utilization, "score": score} for utilization, score in SHAPE]}
 
 
 class Cluster:
@@ -106,13 +108,19 @@ def allocation(offer: Amounts, used: Amounts, weights: Mapping[str, int], kind: 
         if kind == "LeastAllocated":
             points = floor(100 * (1 - part))
         elif kind == "RequestedToCapacityRatio":
-            points = 100 - points
+            points = shaped(points)
         if points or kind != "RequestedToCapacityRatio":
             total += points * weights[name]
             shares += weights[name]
     if kind == "RequestedToCapacityRatio":
         return floor(Fraction(total, shares) + Fraction(1, 2)) if shares else 0
     return total // shares if shares else 0
+
+
+def shaped(utilization: int) -> int:
+    """On the line between the two points of the shape, what is left over cut off towards zero."""
+    (before, low), (after, high) = next(two for two in pairwise(SHAPE) if utilization <= two[1][0])
+    return 10 * low + int(Fraction(10 * (high - low) * (utilization - before), after - before))
 
 
 def evenness(offer: Amounts, used: Amounts) -> int:
@@ -149,7 +157,7 @@ FITS = [
     for kind, ratio in (
         ("LeastAllocated", {}),
         ("MostAllocated", {}),
-        ("RequestedToCapacityRatio", {"requestedToCapacityRatio": SHAPE}),
+        ("RequestedToCapacityRatio", {"requestedToCapacityRatio": RATIO}),
     )
     for weights, more in ((PLAIN, {}), (WEIGHTS, {"resources": RESOURCES}))
 ]

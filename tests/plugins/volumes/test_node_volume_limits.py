@@ -51,17 +51,6 @@ def refused(view: ClusterView, *claims: int) -> list[str]:
     return sorted(name for name, status in answers.items() if not status.is_success)
 
 
-def test_a_volume_counts_once_whoever_uses_it() -> None:
-    view = cluster()
-    view.add_or_update_pod(make_pod("a").pvc("c0").pvc("c1").node("n0").build())
-    view.add_or_update_pod(make_pod("b").pvc("c0").pvc("c2").node("n0").build())
-    view.add_or_update_pod(make_pod("c").pvc("c3").pvc("c4").node("n1").build())
-    assert refused(view, 2) == []
-    assert refused(view, 5) == ["n0"]
-    assert refused(view, 5, 6) == ["n0", "n1"]
-    assert refused(view, 5, 6, 7, 8) == [f"n{number}" for number in range(NODES)]
-
-
 def test_where_all_that_stand_there_are_too_few_no_claim_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     view, asked = cluster(), []
     view.add_or_update_pod(make_pod("a").pvc("c0").pvc("c1").node("n0").build())
