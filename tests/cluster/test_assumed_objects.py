@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import ClusterView
-from tests.cluster.view_dump import assumption_owners, dump_objects
 from tests.scheduler.storage import volume
 
 KIND = "PersistentVolume"
@@ -25,13 +24,6 @@ def started() -> ClusterView:
     return view
 
 
-def test_readers_see_what_is_assumed_and_a_dump_what_was_observed() -> None:
-    view = started()
-    assert shown(view) == "c"
-    assert dump_objects(view) == {KIND: {"v": volume("v", 1)}}
-    assert assumption_owners(view) == {"p"}
-
-
 def test_giving_up_shows_what_was_observed_and_says_so() -> None:
     view = started()
     version = view.version(KIND)
@@ -43,20 +35,6 @@ def test_giving_up_shows_what_was_observed_and_says_so() -> None:
     )
     assert [event.label for event in reverted.events] == ["PersistentVolumeUpdate"]
     assert (shown(view), view.version(KIND) > version, view.revert_objects("p")) == ("", True, [])
-
-
-def test_another_version_ends_it_and_the_same_one_does_not() -> None:
-    view = started()
-    assert view.set_object(KIND, volume("v", 1)) == []
-    assert shown(view) == "c"
-    view.set_object(KIND, volume("v", 2))
-    assert (shown(view), assumption_owners(view), view.revert_objects("p")) == ("", set(), [])
-
-
-def test_a_deletion_ends_it() -> None:
-    view = started()
-    view.remove_object(KIND, "v")
-    assert (view.revert_objects("p"), "v" in view.objects(PersistentVolume)) == ([], False)
 
 
 @pytest.mark.parametrize("item", [volume("v", 2, taken_by="d"), volume("v", 1, taken_by="d"), volume("gone", 1)])

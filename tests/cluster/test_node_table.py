@@ -3,7 +3,6 @@ import pytest
 
 from policyengine.cluster.node_table import NodeTable
 from tests.builders import make_node, make_pod
-from tests.cluster.consistency import decoded
 
 
 def table_of(*builders):
@@ -49,64 +48,10 @@ def test_a_node_that_cannot_be_read_is_kept_and_holds_nothing(node):
     assert table.allocatable("cpu").tolist() == [1000]
 
 
-def test_the_last_row_takes_the_place_of_a_deleted_one_and_both_journals_say_so():
-    table = table_of(*(make_node(name).capacity(cpu=n).label("k", name) for n, name in enumerate("abc")))
-    table.label_ids("k")
-    info = make_pod("p").req(cpu="1").host_port(80).info()
-    table.add_pod(2, info)
-    positions = table.node_journal.position, table.pod_journal.position
-    assert table.remove_node("a") == {}
-    assert table.names == ["c", "b"]
-    assert table.row_of == {"c": 0, "b": 1}
-    assert table.allocatable("cpu").tolist() == [2000, 1000]
-    assert table.requested("cpu").tolist() == [1000, 0]
-    assert decoded(table, "label", "k") == ["c", "b"]
-    assert dict(table.pods_on(0)) == {"p": info}
-    for journal, position in zip((table.node_journal, table.pod_journal), positions, strict=True):
-        changed = journal.since(position)
-        assert changed is not None
-        assert changed.tolist() == [0]
-
-
-def test_a_new_node_finds_its_row_clear():
-    table = table_of(make_node("a").capacity({"cpu": 4, "x/y": 1}).unschedulable().ready())
-    table.add_pod(0, make_pod().req(cpu="1").info())
-    table.remove_node("a")
-    table.set_node(make_node("b").capacity(cpu=2).build())
-    assert table.requested("cpu").tolist() == [0]
-    assert table.allocatable("x/y").tolist() == [0]
-    assert (table.pod_count.tolist(), table.ready.tolist(), table.unschedulable.tolist()) == ([0], [False], [False])
-
-
-def test_image_sizes_follow_the_nodes():
-    table = table_of(make_node("a").image("x:1", 10, "x@sha"), make_node("b").image("x:1", 20), make_node("c"))
-    assert table.images.sizes("x:1", table.n).tolist() == [10, 20, 0]
-    assert len(table.images.holders("x:1")) == 2
-    table.set_node(make_node("a").image("y:1", 5).build())
-    assert table.images.sizes("x:1", table.n).tolist() == [0, 20, 0]
-    assert table.images.sizes("x@sha", table.n).tolist() == [0, 0, 0]
-    table.remove_node("a")
-    assert table.images.sizes("x:1", table.n).tolist() == [0, 20]
-
-
 def test_an_update_without_news_of_images_shares_them():
     table = table_of(make_node("a").image("x:1", 10), make_node("b").image("x:1", 10))
     table.set_node(make_node("a").image("x:1", 10).label("k", "v").build())
     assert table.objects[0].status.images[0] is table.objects[1].status.images[0]
-
-
-def test_labels_taints_and_conditions_are_ids_into_values():
-    table = table_of(
-        make_node("a").label("z", "1").taint("t", "v").ready(),
-        make_node("b").label("z", "2").taint("t", "v").condition("DiskPressure", "Unknown"),
-        make_node("c"),
-    )
-    assert [table.label_values("z")[i] if i >= 0 else None for i in table.label_ids("z")] == ["1", "2", None]
-    assert table.taint_ids.tolist() == [0, 0, 1]
-    assert table.taint_sets[1] == ()
-    assert table.ready.tolist() == [True, False, False]
-    table.set_node(make_node("c").label("z", "1").build())
-    assert table.label_ids("z").tolist() == [0, 1, 0]
 
 
 def test_ids_of_churning_labels_stay_bounded_and_readers_are_told():

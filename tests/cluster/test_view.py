@@ -53,12 +53,6 @@ def test_forgetting_gives_the_room_back_and_counts_as_a_deletion(view):
     assert list(view.nominated_on("b")) == ["p"]
 
 
-def test_forgetting_what_is_bound_or_gone_changes_nothing(view):
-    observe(view, make_pod("p").node("a").req(cpu="1"))
-    assert view.forget("p") == view.forget("never") == []
-    assert cpu(view, "a") == 1000
-
-
 def test_a_pod_assumed_on_one_node_and_bound_to_another_is_adopted_there(view):
     observe(view, make_pod("p").version(1).req(cpu="1"))
     view.assume("p", "a")
@@ -67,30 +61,12 @@ def test_a_pod_assumed_on_one_node_and_bound_to_another_is_adopted_there(view):
     assert (cpu(view, "a"), cpu(view, "b")) == (0, 1000)
 
 
-def test_an_update_that_does_not_know_of_the_binding_leaves_the_pod_assumed(view):
-    observe(view, make_pod("p").version(1).req(cpu="1"))
-    view.assume("p", "a")
-    observe(view, make_pod("p").version(2).req(cpu="2").label("k", "v"))
-    assert (view.pods["p"].state, view.pods["p"].node_name, cpu(view, "a")) == (PodState.ASSUMED, "a", 2000)
-
-
 def test_assuming_what_is_not_pending_or_on_no_node_is_a_bug(view):
     observe(view, make_pod("p").node("a"))
     observe(view, make_pod("q"))
     for uid, node in (("p", "a"), ("q", "nowhere"), ("unknown", "a")):
         with pytest.raises(ValueError, match="cannot assume"):
             view.assume(uid, node)
-
-
-def test_repeated_and_older_events_change_nothing(view):
-    observe(view, make_pod("p").version(10).req(cpu="1").node("a"))
-    before, generation = dump_view(view), view.generation
-    for version, node in ((9, "a"), (8, "b"), (1, "")):
-        change = observe(view, make_pod("p").version(version).req(cpu="3").node(node))
-        assert (change.old, change.events) == (change.new, [])
-    assert (dump_view(view), view.generation) == (before, generation)
-    assert view.add_or_update_node(make_node("a").version(1).label("old", "news").build()) == []
-    assert "old" not in view.nodes.objects[0].metadata.labels
 
 
 @pytest.mark.parametrize(
@@ -131,26 +107,6 @@ def test_a_finished_pod_holds_nothing(view, phase):
     said = ["AssignedPodDelete", "FinishedPodAdd"]
     assert (labels(change.events), change.new, cpu(view, "a"), view.pods) == (said, None, 0, {})
     assert labels(observe(view, make_pod("q").node("a").phase(phase)).events) == ["FinishedPodAdd"]
-
-
-def test_pods_of_an_unknown_node_count_when_it_comes(view):
-    observe(view, make_pod("p").req(cpu="1").node("late"))
-    assert list(view.orphans["late"]) == ["p"]
-    assert labels(view.add_or_update_node(make_node("late").capacity(cpu=1).build())) == ["NodeAdd"]
-    assert (cpu(view, "late"), view.orphans) == (1000, {})
-
-
-def test_a_node_deleted_and_created_again_keeps_its_pods_once(view):
-    observe(view, make_pod("p").req(cpu="1").node("a"))
-    observe(view, make_pod("q").req(cpu="1"))
-    view.assume("q", "a")
-    assert labels(view.remove_node("a")) == ["NodeDelete"]
-    assert view.remove_node("a") == []
-    validate_view(view)
-    view.add_or_update_node(make_node("a").uid("new").capacity(cpu=4).build())
-    assert cpu(view, "a") == 2000
-    merged = view.add_or_update_node(make_node("a").uid("newer").capacity(cpu=4).build())
-    assert (labels(merged), cpu(view, "a")) == (["NodeDelete", "NodeAdd"], 2000)
 
 
 def test_what_is_hypothetical_is_undone_exactly(view):

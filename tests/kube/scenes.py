@@ -7,32 +7,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import pytest
-
-from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
-from tests.faulty_server import effects as fault
 from tests.faulty_server.server import FaultyServer
 from tests.kube.virtual_time import VirtualClock, run
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 MERGE = "application/merge-patch+json"
-
-whatever_becomes_of_requests = pytest.mark.parametrize(
-    "effect",
-    [
-        fault.Drop(),
-        fault.Drop(after=True),
-        fault.Fail(statuses.too_many_requests("busy", 2)),
-        fault.Fail(statuses.internal("etcd is slow")),
-        fault.Delay(100.0),
-        fault.Delay(100.0, after=True),
-    ],
-    ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
-)
 
 
 def pod(name: str, cpu: str = "100m", scheduler: str = "default-scheduler", **spec: Any) -> dict[str, Any]:

@@ -2,21 +2,18 @@
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
-
-import pytest
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.sandbox import create, node
+from policyengine.simulator.sandbox import create
 from tests.faulty_server import effects as fault
 from tests.kube import scenes
-from tests.kube.scenes import MERGE, PODS, pod, whatever_becomes_of_requests
+from tests.kube.scenes import MERGE, PODS, pod
 from tests.scheduler.invariants import validate
 
 
@@ -78,65 +75,6 @@ async def test_a_pod_that_ends_wakes_within_a_second_the_pod_whose_rule_reads_it
     assert await world.nodes_of() == {"ends": "node-2", "waits": "node-2"}
     world.stop.set()
     await asyncio.wait_for(task, 60)
-
-
-@scene
-async def test_every_pod_is_bound_once_and_said_to_be(world: World) -> None:
-    await world.make(3, *(pod(f"p{number}") for number in range(60)))
-    await schedule(world, 5)
-    assert all((await world.nodes_of()).values())
-    assert max(Counter(world.writes("binding")).values()) == 1
-    events = (await world.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events"))["items"]
-    assert Counter(event["reason"] for event in events) == {"Scheduled": 60}
-
-
-@scene
-async def test_a_pod_that_does_not_fit_is_told_and_placed_when_a_node_comes(world: World) -> None:
-    await world.make(1, pod("big", cpu="3"), pod("other", cpu="3"))
-    task = world.start()
-    await asyncio.sleep(5)
-    waiting = [item for item in (await world.call("GET", PODS))["items"] if not item["spec"].get("nodeName")]
-    assert waiting[0]["status"]["conditions"][0]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu")
-    await create(world.outside, "/api/v1/nodes", node("node-2", "a"))
-    await asyncio.sleep(20)
-    assert sorted((await world.nodes_of()).values()) == ["node-1", "node-2"]
-    world.stop.set()
-    await task
-
-
-@whatever_becomes_of_requests
-@scene
-async def test_whatever_becomes_of_the_binding_requests_every_pod_is_bound_exactly_once(
-    world: World, effect: fault.Effect
-) -> None:
-    await world.make(2, *(pod(f"p{number}") for number in range(10)))
-    world.api.faults.add(effect, subresource="binding", times=6)
-    await schedule(world, 400)
-    assert all((await world.nodes_of()).values())
-    assert sorted(world.writes("binding")) == sorted(f"p{number}" for number in range(10))
-
-
-@pytest.mark.parametrize(
-    "effect",
-    [fault.Garble(), fault.Garble(b"\xff\xfe\n"), fault.Duplicate(), fault.Reorder(), fault.Expire(), fault.Cut(),
-     fault.Stall(1000.0)],
-    ids=["truncated", "garbage", "duplicate", "reorder", "410", "cut", "stall"],
-)  # fmt: skip
-@scene
-async def test_whatever_becomes_of_the_watches_every_pod_is_bound(world: World, effect: fault.LineEffect) -> None:
-    await world.make(2)
-    task = world.start()
-    await asyncio.sleep(2)
-    world.api.faults.add(effect, verb="watch", client="scheduler", times=8)
-    for number in range(10):
-        await create(world.outside, PODS, pod(f"p{number}"))
-        await asyncio.sleep(1)
-    # Eight silences of 150 s each are the longest of it.
-    await asyncio.sleep(1500)
-    assert all((await world.nodes_of()).values())
-    assert max(Counter(world.writes("binding")).values()) == 1
-    world.stop.set()
-    await task
 
 
 @scene

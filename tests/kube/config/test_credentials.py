@@ -31,12 +31,6 @@ def complaint(path: Path | None, context: str | None = None) -> str:
     return str(caught.value)
 
 
-async def test_a_token_becomes_a_bearer_header(tmp_path: Path) -> None:
-    server = credentials.load(write(tmp_path, one_context(user={"token": "abc"})))
-    assert server.url == "http://127.0.0.1:1"
-    assert dict(await server.authorize(False)) == {"Authorization": "Bearer abc"}
-
-
 async def test_after_a_refusal_credentials_are_read_again_and_stay_as_they_were_where_they_cannot(
     tmp_path: Path,
 ) -> None:

@@ -12,13 +12,6 @@ from tests.kube.extenders.extender_world import NODES, PODS, World, all_pass, fa
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
 
 
-async def test_a_pod_goes_where_the_extender_lets_it() -> None:
-    async with world(only("node-2"), FILTER) as at:
-        for number in range(5):
-            await at.pod(f"p{number}")
-        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-2"}
-
-
 async def test_each_extender_filters_what_the_one_before_let_through() -> None:
     def answer(verb: str, body: Any) -> Any:
         return only("node-1", "node-3")(verb, body) if verb == "one" else only("node-2", "node-3")(verb, body)
