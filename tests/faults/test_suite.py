@@ -19,9 +19,9 @@ from tests.shared_facts import shared
 SEEDS = Path(__file__).with_name("seeds.txt")
 BLOCK = 5
 STARTS = (
-    *range(0, 120, BLOCK),
-    *range(mixed.NEWEST, mixed.NEWEST + 30, BLOCK),
-    *range(mixed.RESTORED, mixed.RESTORED + 30, BLOCK),
+    *range(0, 60, BLOCK),
+    *range(mixed.NEWEST, mixed.NEWEST + 20, BLOCK),
+    *range(mixed.RESTORED, mixed.RESTORED + 20, BLOCK),
     *range(FIRST_SEED, FIRST_SEED + 10, BLOCK),
 )
 
