@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, fails, shape, world
+from tests.kube.extenders.extender_world import NODES, World, fails, shape, world
 from tests.shared_facts import shared
 
 PREEMPT = {"preemptVerb": "preempt", "nodeCacheCapable": True}
@@ -24,14 +24,6 @@ async def filled(at: World) -> dict[str, str]:
 def victims_of(body: Any) -> dict[str, Any]:
     found: dict[str, Any] = body["NodeNameToMetaVictims"]
     return found
-
-
-def leaving_only(*nodes: str) -> Answer:
-    def answer(verb: str, body: Any) -> Any:
-        assert verb == "preempt"
-        return {"NodeNameToMetaVictims": {node: left for node, left in victims_of(body).items() if node in nodes}}
-
-    return answer
 
 
 async def leaving(at: World, *names: str) -> None:
@@ -68,17 +60,6 @@ async def test_a_request_has_the_shape_that_kube_scheduler_gives_it(file: str, c
                 (first, *_), theirs = ours["Pods"], expected["Pods"][0]
                 assert first.keys() == theirs.keys()
                 assert first["spec"]["nodeName"] == node and "managedFields" not in first["metadata"]
-
-
-async def test_room_is_made_where_the_extender_leaves_it_to_be_made() -> None:
-    async with world(leaving_only("node-1"), PREEMPT) as at:
-        await filled(at)
-        await at.pod("high", priority=100, cpu="4")
-        await leaving(at, "low-1", "low-2")
-        assert (await at.get("high"))["status"]["nominatedNodeName"] == "node-1"
-        for name in ("low-1", "low-2"):
-            await at.outside.request("DELETE", f"{PODS}/{name}", query={"gracePeriodSeconds": "0"})
-        assert await at.until_bound("high") == "node-1"
 
 
 async def test_each_extender_is_asked_about_what_the_one_before_left_the_ignorable_ones_last() -> None:

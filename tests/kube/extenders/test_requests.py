@@ -22,13 +22,6 @@ async def test_each_extender_filters_what_the_one_before_let_through() -> None:
         assert [body["NodeNames"] for _, body in at.asked] == [list(NODES), ["node-1", "node-3"]]
 
 
-async def test_a_pod_that_the_extender_refuses_everywhere_waits_by_its_reason() -> None:
-    async with world(only(), FILTER) as at:
-        await at.pod("p")
-        reason, message = await at.until_told("p")
-        assert (reason, message.split(". ")[0]) == ("Unschedulable", "0/3 nodes are available: 3 not today")
-
-
 async def test_a_slow_extender_keeps_nobody_else_waiting() -> None:
     async def slow() -> web.Response:
         await asyncio.sleep(30)
@@ -78,18 +71,6 @@ async def test_neither_has_to_start_first() -> None:
             assert {await at.until_bound(f"p{number}") for number in range(4)} == {"node-2"}
         finally:
             await runner.cleanup()
-
-
-async def test_scores_count_ten_times_their_weight_and_those_that_do_not_come_are_passed_over() -> None:
-    def answer(verb: str, body: Any) -> Any:
-        return [{"Host": "node-3", "Score": 10}] if verb == "score" else fails(verb, body)
-
-    async with world(
-        answer, *({"prioritizeVerb": verb, "weight": 100, "nodeCacheCapable": True} for verb in ("fail", "score"))
-    ) as at:
-        for number in range(5):
-            await at.pod(f"p{number}")
-        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-3"}
 
 
 async def test_an_extender_may_bind() -> None:

@@ -1,5 +1,5 @@
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.precedence import CONFLICT, Candidate, Precedence, Problem, SourceKey, changes
+from policyengine.kube.policies.precedence import Candidate, Precedence, Problem, SourceKey
 
 
 def profile(scheduler: str, digest: str) -> Profile:
@@ -25,20 +25,6 @@ def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
     assert serving(precedence) == {"s": "map"}
     precedence.remove(key("a"))
     assert serving(precedence) == {"s": "file"}
-
-
-def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_reason() -> None:
-    precedence = Precedence()
-    precedence.put(candidate("new", "2026-02", profile("s", "2")))
-    precedence.put(candidate("old", "2026-01", profile("s", "1")))
-    assert serving(precedence) == {"s": "1"}
-    standings = precedence.decide()[1]
-    assert standings[key("old")].problem is None
-    assert standings[key("new")].problem == Problem(
-        "scheduler `s` is served by the older ConfigMap `ns/old`", reason=CONFLICT
-    )
-    precedence.remove(key("old"))
-    assert serving(precedence) == {"s": "2"}
 
 
 def test_of_two_config_maps_of_one_second_the_name_decides() -> None:
@@ -69,11 +55,3 @@ def test_a_config_map_is_accepted_whole_or_not_at_all() -> None:
     precedence.put(candidate("old", "2026-01", profile("s", "1")))
     precedence.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
     assert serving(precedence) == {"s": "1"}
-
-
-def test_changes_names_what_is_new_replaced_and_gone() -> None:
-    before = {"a": profile("a", "1"), "b": profile("b", "1"), "c": profile("c", "1")}
-    after = {"a": profile("a", "1"), "b": profile("b", "2"), "d": profile("d", "1")}
-    put, gone = changes(before, after)
-    assert [one.scheduler_name for one in put] == ["b", "d"]
-    assert gone == ["c"]

@@ -7,48 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyengine.cluster.objects import decode
-from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim
+from policyengine.cluster.storage_objects import PersistentVolumeClaim
 from policyengine.cluster.view import ClusterView
 from policyengine.plugins.volumes import volume_matching
 from policyengine.plugins.volumes.volume_matching import StaticMatch
 from tests.builders import make_node
+from tests.scheduler.storage import claim, volume
 
-Json = dict[str, Any]
 NODES, EACH = 5, 20
-
-
-def volume(name: str, node: str, size: str, version: int = 1, **spec: Any) -> PersistentVolume:
-    only = {"matchExpressions": [{"key": "host", "operator": "In", "values": [node]}]}
-    whole: Json = {
-        "storageClassName": "local",
-        "capacity": {"storage": size},
-        "accessModes": ["ReadWriteOnce"],
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [only]}},
-        **spec,
-    }
-    meta = {"name": name, "uid": name, "resourceVersion": str(version)}
-    return decode(PersistentVolume, {"metadata": meta, "spec": whole, "status": {"phase": "Available"}})
-
-
-def claim(name: str, size: str = "1Gi", **spec: Any) -> PersistentVolumeClaim:
-    whole = {
-        "storageClassName": "local",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": size}},
-    }
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-    return decode(PersistentVolumeClaim, {"metadata": meta, "spec": whole | spec})
 
 
 def cluster() -> ClusterView:
     """Each node has volumes of 1 to 20 Gi, the largest known first."""
     view = ClusterView()
     for number in range(NODES):
-        view.add_or_update_node(make_node(f"n{number}").label("host", f"n{number}").build())
+        view.add_or_update_node(make_node(f"n{number}").label("kubernetes.io/hostname", f"n{number}").build())
     for size in reversed(range(EACH)):
         for number in range(NODES):
-            view.set_object("PersistentVolume", volume(f"v{number}-{size + 1}", f"n{number}", f"{size + 1}Gi"))
+            view.set_object(
+                "PersistentVolume", volume(f"v{number}-{size + 1}", node=f"n{number}", size=f"{size + 1}Gi")
+            )
     return view
 
 
@@ -60,20 +38,19 @@ def taken(view: ClusterView, *claims: PersistentVolumeClaim) -> list[tuple[str |
 
 def test_each_claim_takes_the_smallest_volume_that_is_left_on_the_node() -> None:
     view = cluster()
-    assert taken(view, claim("a", "3Gi"), claim("b"), claim("c"), claim("d", "21Gi")) == [
+    assert taken(view, claim("a", size="3Gi"), claim("b"), claim("c"), claim("d", size="21Gi")) == [
         (f"v{number}-1", f"v{number}-2", f"v{number}-3", None) for number in range(NODES)
     ]
 
 
 def test_a_volume_that_is_meant_for_the_claim_is_the_only_one_that_will_do() -> None:
     view = cluster()
-    mine = {"namespace": "default", "name": "a"}
-    view.set_object("PersistentVolume", volume("v2-7", "n2", "7Gi", version=2, claimRef=mine))
+    view.set_object("PersistentVolume", volume("v2-7", 2, node="n2", size="7Gi", taken_by="a", with_uid=False))
     found = taken(view, claim("a"))
     assert found == [(None,), (None,), ("v2-7",), (None,), (None,)]
-    assert taken(view, claim("b", "7Gi"))[2] == ("v2-8",), "nobody else takes it"
-    view.set_object("PersistentVolume", volume("v2-7", "n2", "7Gi", version=3))
-    assert taken(view, claim("b", "7Gi"))[2] == ("v2-7",)
+    assert taken(view, claim("b", size="7Gi"))[2] == ("v2-8",), "nobody else takes it"
+    view.set_object("PersistentVolume", volume("v2-7", 3, node="n2", size="7Gi"))
+    assert taken(view, claim("b", size="7Gi"))[2] == ("v2-7",)
 
 
 def test_what_is_asked_of_nodes_follows_from_the_nodes_and_not_from_the_volumes(

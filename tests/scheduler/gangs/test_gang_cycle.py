@@ -45,12 +45,6 @@ def test_members_beyond_the_minimum_go_on_their_own():
     assert notes(actions)[0][1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
-    driver = scheduler().showing(node("n1", cpu="3"), node("n2", cpu="2"))
-    driver.see(member("a", "2", cpu="2"), member("b", "2", cpu="3"))
-    assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
-
-
 def test_what_stands_against_the_packing_alone_wakes_the_gang_too():
     """In the queue's order the quota refuses the others beside the large a; of the small ones one has no room."""
     driver = driven("""
