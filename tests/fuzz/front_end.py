@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,16 @@ def seeds() -> list[bytes]:
     return [file.read_bytes()[:4096] for file in files]
 
 
+def damaged(raw: bytes, seed: int) -> bytes:
+    """Some bytes left out, and others put in."""
+    chance, found = random.Random(seed), bytearray(raw)
+    for _ in range(chance.randrange(1, 8)):
+        at = chance.randrange(len(found) + 1)
+        found[at : at + chance.randrange(4)] = chance.randbytes(chance.randrange(3))
+    return bytes(found)
+
+
 @contextmanager
 def target(name: str) -> Iterator[Target]:
     """The front end."""
-    yield Target(one_input, seeds())
+    yield Target(one_input, seeds(), damaged)
