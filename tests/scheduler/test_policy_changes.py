@@ -1,15 +1,12 @@
 """Policies come, change and go; several serve side by side."""
 
-from dataclasses import replace
-
-from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,
     CyclesRequested,
     ProfileReplaced,
 )
-from tests.scheduler.driver import Driver, Label, Rule, binds, node, notes, pod, profile
+from tests.scheduler.driver import Driver, Label, binds, node, notes, pod, profile
 
 
 def serving(name, share=1, **changes):
@@ -33,19 +30,6 @@ def test_a_binding_under_way_keeps_the_hash_of_its_decision():
     driver.send(BindSucceeded(first.uid))
     bound = driver.state.timeline(first.uid)[-1]
     assert (bound.what, bound.details["policy hash"]) == ("bound", "old")
-
-
-def test_a_new_version_without_the_refusing_rule_lets_its_pods_go():
-    never = Rule("never", lambda pod, node: Code.UNSCHEDULABLE, fingerprint="1")
-    strict = profile(filters=(*profile().filters, never))
-    driver = Driver(strict).showing(node("n1"), pod("p"), pod("big", cpu="100"))
-    assert len(notes(driver.cycle())) == 2
-    driver.now += 20.0
-    driver.send(ProfileReplaced(replace(strict, policy_hash="same rules")))
-    assert driver.places("p", "big") == ["unschedulable", "unschedulable"]
-    driver.send(ProfileReplaced(replace(strict, filters=strict.filters[:-1], policy_hash="fewer rules")))
-    assert driver.places("p", "big") == ["active", "unschedulable"]
-    assert binds(driver.cycle()) == {"p": "n1"}
 
 
 def test_a_new_gang_rule_holds_and_its_end_releases():

@@ -8,7 +8,6 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import NodeDeleted, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, deletions, node, notes, pod, profile, victims
-from tests.scheduler.storage import budget
 from tests.shared_facts import shared
 
 TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
@@ -191,13 +190,6 @@ def test_who_never_preempts_says_so():
     why = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     assert notes(actions) == [("FailedScheduling", f"{FULL} {why}")]
     assert victims(actions) == []
-
-
-def test_a_budget_is_kept_where_that_is_possible():
-    driver = Driver().showing(node("n1"), node("n2"), standing("kept").label("app", "kept"))
-    driver.see(pod("free", cpu="4").priority(5).node("n2"), preemptor())
-    driver.observe(budget(app="kept"))
-    assert victims(driver.cycle()) == ["free"]
 
 
 def test_a_profile_without_post_filters_preempts_nobody():

@@ -128,18 +128,6 @@ def test_a_pod_whose_key_fails_comes_last_and_is_not_lost():
     assert str(line.timeline.of("broken")[0]) == "queued last: message 'rank'"
 
 
-def test_a_gated_pod_waits_outside_and_comes_in_when_its_gate_goes():
-    line = queue()
-    gated, free = make_pod("p").gate("wait").info(), make_pod("p").info()
-    add(line, gated)
-    assert place(line, "p") is Place.GATED
-    assert [notice.message for notice in line.take_notices()] == ["waits for a gate"]
-    line.move(ASSIGNED_POD_DELETE, None, None, 1.0)
-    assert place(line, "p") is Place.GATED
-    line.update(gated, free, pod_events(gated, free), 2.0)
-    assert place(line, "p") is Place.ACTIVE
-
-
 def test_a_gate_is_asked_again_by_the_events_it_registered():
     verdicts = [Status(Code.UNSCHEDULABLE, ("not yet",)), SUCCESS]
     gate = Gates(NODE_ADD)
