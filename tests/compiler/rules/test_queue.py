@@ -49,15 +49,6 @@ def test_keys_sort_by_value_and_what_is_missing_last_or_first(keys: str, expecte
     assert order(keys, *NUMBERS) == expected
 
 
-def test_quality_of_service_has_an_order() -> None:
-    pods = [
-        make_pod("best-effort"),
-        make_pod("guaranteed").req(cpu="1", memory="1Gi").limit(cpu="1", memory="1Gi"),
-        make_pod("burstable").req(cpu="1"),
-    ]
-    assert order("pod.qos desc", *pods) == ["guaranteed", "burstable", "best-effort"]
-
-
 @pytest.mark.parametrize("key", ["pod.requests.cpu desc", "pod.createdAt", "now - pod.createdAt < 5min"])
 def test_quantities_and_times_are_keys_and_the_cluster_is_none(key: str) -> None:
     pods = [
@@ -81,11 +72,6 @@ def test_equal_keys_go_by_time() -> None:
 def test_without_an_order_the_priority_decides() -> None:
     key = compile_policy('policy "t" { }').queue_key
     assert key(make_pod("low").priority(1).info(), 0.0) > key(make_pod("high").priority(2).info(), 9.0)
-
-
-def test_a_key_may_read_when_the_pod_was_queued() -> None:
-    key = key_of("pod.queuedAt desc")
-    assert key(make_pod("a").info(), 2.0) < key(make_pod("b").info(), 1.0)
 
 
 ranks = st.one_of(st.none(), st.sampled_from(["-1", "0", "7", "x", ""]))
@@ -118,23 +104,3 @@ def gang(text: str = RULE) -> GangRule:
 def member(minimum: str | None = None) -> object:
     pod = make_pod("p", "ns").label("podGroup", "g")
     return (pod if minimum is None else pod.label("minAvailable", minimum)).info()
-
-
-@pytest.mark.parametrize(
-    ("label", "minimum"),
-    [("3", 3), ("1", 1), ("0", 1), ("-5", 1), ("three", 1), ("2.5", 1), ("", 1), (None, 1), ("99999999999", 2**31 - 1)],
-)
-def test_a_minimum_below_one_or_no_number_counts_as_one(label: str | None, minimum: int) -> None:
-    assert gang().minimum(member(label)) == minimum
-
-
-def test_an_error_in_when_counts_as_true() -> None:
-    text = RULE.replace('group != ""', "10 / pod.priority > 1")
-    assert gang(text).key(member()) == "ns/g"
-
-
-@pytest.mark.parametrize(
-    ("timeout", "seconds"), [("90s", 90.0), ("1s * pod.priority", 60.0), ("1s / pod.priority", 60.0)]
-)
-def test_a_timeout_that_is_not_positive_counts_as_the_default(timeout: str, seconds: float) -> None:
-    assert gang(RULE.replace("1min", timeout)).timeout(member()) == seconds
