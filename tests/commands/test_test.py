@@ -133,20 +133,6 @@ def test_mutation_lists_survivors_with_line_and_change(folder: Path) -> None:
     assert run("--mutate", path).stdout == result.stdout
 
 
-def test_pods_with_one_uid_do_not_end_a_test(folder: Path) -> None:
-    pods = [f'given pod "{name}" on "{node}" {{ uid: "x" }}' for name, node in (("p", "a"), ("q", "a"), ("r", "b"))]
-    nodes = [f'given node "{name}" {{ allocatable: {{pods: 9}} }}' for name in "ab"]
-    steps = " ".join([*nodes, *pods, 'given pod "s" {} expect that placed("s")'])
-    result = run(policy(folder, f'test "t" {{ {steps} }}'))
-    assert result.exit_code == 0, result.output
-
-
-def test_what_fails_already_is_not_mutated(folder: Path) -> None:
-    result = run("--mutate", policy(folder, BAD))
-    assert result.exit_code == 1
-    assert "notice" not in result.stdout
-
-
 # --- formats -------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,7 @@
 """The schema: every path says what it is, and the table agrees with itself."""
 
-import pytest
-
 from policyengine.language.schema import OBJECTS, ROOTS, attribute, object_info, paths
-from policyengine.language.types import Kind, Reach, Shape, Type
+from policyengine.language.types import Kind, Type
 
 
 def types_within(type_: Type) -> list[Type]:
@@ -23,25 +21,6 @@ def test_every_field_has_a_line_of_documentation() -> None:
         assert all(field.doc for field in info.fields.values())
 
 
-@pytest.mark.parametrize(
-    ("path", "type_", "reach", "evictable"),
-    [
-        ("pod.requests.cpu", "cpu", Reach.POD, False),
-        ("node.labels", "map(string, string)", Reach.NODE_FIXED, False),
-        ("node.free.memory", "memory", Reach.NODE_CHANGING, True),
-        ("node.podCount", "int", Reach.NODE_CHANGING, True),
-        ("cluster.nodeCount", "int", Reach.CLUSTER, False),
-        ("policy.hash", "string", Reach.CONSTANT, False),
-        ("now", "timestamp", Reach.CLUSTER, False),
-    ],
-)
-def test_a_path_has_type_reach_and_evictability(path: str, type_: str, reach: Reach, evictable: bool) -> None:
-    known = attribute(tuple(path.split(".")))
-    assert known is not None
-    assert (str(known.type), known.reach, known.evictable) == (type_, reach, evictable)
-    assert known.shape is (Shape.NODE if path.startswith("node.") else Shape.SCALAR)
-
-
 def test_what_is_no_path_has_no_attribute() -> None:
     assert attribute(("pod", "nothing")) is None
     assert attribute(("pod", "labels", "x")) is None
@@ -54,17 +33,3 @@ def test_what_reads_a_node_waits_for_nodes() -> None:
             assert "node.add" in known.changes, path
             freed = {"assignedPod.delete", "finishedPod.add", "unscheduledPod.nominated"} & set(known.changes)
             assert bool(freed) == known.evictable, path
-
-
-def test_all_fields_of_the_language_page_are_there() -> None:
-    pod = """name namespace uid labels annotations namespaceLabels namespaceAnnotations requests limits qos priority
-        priorityClass nodeSelector tolerations containers initContainers images volumes owner serviceAccount createdAt
-        queuedAt attempts podGroup"""
-    node = """name labels annotations capacity allocatable used free podCount pods nominated finished taints
-        unschedulable ready conditions images usage zone region createdAt"""
-    element = "node scheduledAt startedAt terminating restarts"
-    assert set(pod.split()) == OBJECTS["pod"].fields.keys()
-    assert set(node.split()) == OBJECTS["node"].fields.keys()
-    assert (set(pod.split()) - {"queuedAt", "attempts"}) | set(element.split()) == OBJECTS["clusterPod"].fields.keys()
-    assert {"key", "size", "reserved", "bound", "min"} == OBJECTS["gang"].fields.keys()
-    assert {"nodeCount", "podCount", "pendingCount"} == OBJECTS["cluster"].fields.keys()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.framework.status import Code
-from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
+from policyengine.scheduler.messages import NodeObserved, ObjectObserved, PodObserved
 from policyengine.trials.trial import Trial, TrialTooLong
 from tests.builders import NodeBuilder, PodBuilder
 from tests.scheduler.driver import START, Label, Rule, node, pod, profile
@@ -28,53 +28,10 @@ def show(trial: Trial, *builders: NodeBuilder | PodBuilder) -> None:
         trial.see(PodObserved(built) if isinstance(builder, PodBuilder) else NodeObserved(built))
 
 
-def test_a_pod_that_fits_is_bound_and_seen_to_be() -> None:
-    trial = trial_of(node("a"), pod("p"))
-    trial.settle()
-    assert trial.node_of("p") == "a"
-    assert [(at, bind.uid, bind.node) for at, bind in trial.binds] == [(START, "p", "a")]
-    assert [event.reason for _, event in trial.events] == ["Scheduled"]
-    assert trial.state.place("p") == "bound"
-    validate(trial.state)
-
-
 def test_nothing_runs_before_it_is_asked_to() -> None:
     trial = trial_of(node("a"), pod("p"))
     assert trial.node_of("p") == ""
     assert trial.popped == []
-
-
-def test_a_pod_that_fits_nowhere_is_refused_with_the_reason() -> None:
-    trial = trial_of(node("a", cpu="1"), pod("p", cpu="2"))
-    trial.settle()
-    assert trial.node_of("p") == ""
-    assert trial.refusal("p").startswith("0/1 nodes are available: 1 Insufficient cpu")
-    assert [line.what for line in trial.timeline("p")] == ["queued", "attempted", "refused"]
-    assert trial.cluster.pods["p"].status.conditions[0].reason == "Unschedulable"
-
-
-def test_a_pod_refused_is_tried_again_once_there_is_room() -> None:
-    trial = trial_of(node("a", cpu="1"), pod("p", cpu="2"))
-    trial.settle()
-    show(trial, node("b", cpu="4"))
-    trial.settle()
-    assert trial.node_of("p") == "b"
-    assert trial.refusal("p") == ""
-    assert trial.popped == ["p", "p"]
-
-
-def test_pods_are_popped_in_the_order_of_the_queue() -> None:
-    trial = trial_of(node("a"), pod("low"), pod("high").priority(10))
-    trial.settle()
-    assert trial.popped == ["high", "low"]
-
-
-def test_victims_go_and_the_preemptor_takes_their_room() -> None:
-    trial = trial_of(node("a", cpu="1"), pod("small").node("a"), pod("big").priority(1000))
-    trial.settle()
-    assert "small" not in trial.cluster.pods
-    assert trial.node_of("big") == "a"
-    assert [event.reason for _, event in trial.events if event.uid == "small"] == ["Preempted"]
 
 
 def test_time_passes_only_when_told_and_a_gang_member_waits_meanwhile() -> None:
@@ -87,26 +44,6 @@ def test_time_passes_only_when_told_and_a_gang_member_waits_meanwhile() -> None:
     show(trial, members[1])
     trial.settle()
     assert [trial.node_of(name) for name in ("one", "two")] == ["a", "a"]
-
-
-def test_a_pod_in_backoff_is_bound_once_its_backoff_is_over() -> None:
-    trial = trial_of(pod("p"))
-    trial.advance(4.0)
-    assert trial.node_of("p") == ""
-    show(trial, node("a"))
-    trial.advance(2.0)
-    assert trial.node_of("p") == "a"
-    assert trial.binds[0][0] == START + 5.0
-
-
-def test_a_pod_deleted_or_a_node_gone_is_forgotten() -> None:
-    trial = trial_of(node("a"), pod("p"), pod("q"))
-    trial.see(PodDeleted("default", "q"))
-    trial.settle()
-    trial.see(NodeDeleted("a"))
-    assert set(trial.cluster.pods) == {"p"}
-    assert trial.cluster.nodes == {}
-    validate(trial.state)
 
 
 def test_a_binding_that_was_withdrawn_is_not_made() -> None:
