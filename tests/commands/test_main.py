@@ -40,10 +40,9 @@ def test_every_command_has_a_help_of_its_own(command: str) -> None:
     assert "Usage:" in ended.out
 
 
-@pytest.mark.parametrize("command", sorted(main.COMMANDS))
-def test_every_command_is_run_by_a_test(command: str) -> None:
+def test_every_command_is_run_by_a_test() -> None:
     texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py") if file != Path(__file__)]
-    assert any(f'"{command}"' in text for text in texts)
+    assert [one for one in main.COMMANDS if not any(f'"{one}"' in text for text in texts)] == []
 
 
 def test_every_module_with_a_command_is_in_the_table() -> None:

@@ -107,8 +107,11 @@ def test_a_forgotten_file_is_found_by_the_check_named_for_it(
 
 
 def own_tests(steps: list[Step]) -> list[str]:
-    """The tests that a recipe has one write."""
-    return [step.path for step in steps if step.path.startswith("tests/") and step.path.endswith(".py")]
+    """The tests that a recipe has one write; of a file of cases, the first of them."""
+    written = [Path(step.path) for step in steps if step.path.startswith("tests/")]
+    return [
+        str(one) if one.suffix == ".py" else f"{one.parent}/test_rules.py::test_a_case[{one.stem}-1]" for one in written
+    ]
 
 
 def test_every_recipe_of_the_page_is_carried_out() -> None:

@@ -199,7 +199,6 @@ def test_a_member_knows_its_place_and_its_keywords() -> None:
 # --- what is wrong -----------------------------------------------------------------------------------------
 
 IN_POLICY = [
-    ("let a = 1h30min", "PE0201", 2, 9, "`1h30min` runs two durations together; write `90min`"),
     ("filter x { require a }", "PE0101", 2, 8, "the name of a filter stands in quotes"),
     ('scheduler: "x"', "PE0101", 2, 10, "no `:` stands behind `scheduler`"),
     ('let "x" = 1', "PE0101", 2, 5, "the name of a let stands without quotes"),
@@ -211,7 +210,6 @@ IN_POLICY = [
     ('filter "f" { requires a }', "PE0101", 2, 14, "found `requires`, expected `require` or `}`; did you mean `require`?"),
     ('score "s" = 1', "PE0101", 2, 11, "a score needs a weight before `=`, as in `weight 1`, or `tier`"),
     ('score "s" weight 1 when a = 3 = 4', "PE0102", 2, 27, "`=` does not compare; write `==`"),
-    ('score "s" weight w(a = 3) = 4', "PE0102", 2, 22, "`=` does not compare; write `==`"),
     ('score "s" when a weight 1 = 2', "PE0101", 2, 11, "the clauses of a score stand in this order: `weight` or `tier`, `when`, `normalize`, `=`"),
     ('score "s" weight 1 normalize mxa = 2', "PE0101", 2, 30, "found `mxa`, expected `max` or `minmax`; did you mean `max`?"),
     ('gang "g" { kye: a }', "PE0301", 2, 12, "a gang has no field `kye`; did you mean `key`?"),
@@ -225,7 +223,6 @@ IN_POLICY = [
     ("queue { order by a dsc }", "PE0101", 2, 20, None),
     ('filter "f" { require a else "b {c" }', "PE0206", 2, 32, "`{` has no closing `}`; a brace that is meant itself is `{{`"),
     ('filter "f" { require a else "b }" }', "PE0206", 2, 32, "`}` closes nothing here; a brace that is meant itself is `}}`"),
-    ('filter "f" { require a else "{b = c}" }', "PE0102", 2, 33, "`=` does not compare; write `==`"),
     ("filtr \"f\" { require a }", "PE0108", 2, 1, "`filtr` starts no member; did you mean `filter`?"),
     ("frobnicate { a: 1 }", "PE0108", 2, 1, "`frobnicate` starts no member; a policy holds "
      "`scheduler`, `base`, `share`, `use`, `disable`, `param`, `let`, `function`, `queue`, `filter`, `score`, `gang`, "
@@ -244,13 +241,6 @@ IN_POLICY = [
     ("let true = 1", "PE0101", 2, 5, "found `true`, expected a name"),
     ("function false(a: int): int = a", "PE0101", 2, 10, "found `false`, expected a name"),
     ("param null: int = 1", "PE0101", 2, 7, "found `null`, expected a name"),
-    ("let a = “x”", "PE0205", 2, 9, 'typographic quotes do not make a string; write `"`'),
-    ("let a = Pod{name: 1}", "PE0111", 2, 12, 'there are no message literals; a map is written `{"key": value}`'),
-    ("let a = 1;", "PE0104", 2, 10, "`;` ends nothing here: every member starts with its keyword"),
-    ("let a = f(1", "PE0106", 2, 10, "`(` is never closed by `)`"),
-    ("let a = f(1))", "PE0107", 2, 13, "`)` closes nothing"),
-    ('let a = "x', "PE0203", 2, 9, 'the string that begins here has no closing `"` on its line'),
-    ("let a = '''x", "PE0203", 2, 9, "the string that begins here has no closing `'''`"),
     ('filter "f { require a }', "PE0203", 2, 8, 'the string that begins here has no closing `"` on its line'),
 ]  # fmt: skip
 
