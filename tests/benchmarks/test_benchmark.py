@@ -125,8 +125,8 @@ def test_the_language_is_measured_in_full() -> None:
 
 
 def test_the_queue_is_measured_in_full() -> None:
-    section = shown("queue", queue(pending=3_000, refused=20, gang=4, nodes=10))
-    assert "| add a pod, 3,000 pending" in section and "| a gang of 4 on 10 nodes, placed" in section
+    section = shown("queue", queue(pending=300, refused=20, gang=4, nodes=10))
+    assert "| add a pod, 300 pending" in section and "| a gang of 4 on 10 nodes, placed" in section
 
 
 def test_a_reload_is_measured_on_a_small_cluster() -> None:

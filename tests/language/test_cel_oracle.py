@@ -138,7 +138,7 @@ def same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.one_of(*(draw(DEPTH) for draw in (_ints, _doubles, _strings, _bools, _lists, _durations))))
 def test_both_give_the_same_value(text: str) -> None:
     assert same(ours(text), theirs(text)), f"{text}: we say {ours(text)}, CEL {theirs(text)}"

@@ -6,7 +6,7 @@ import pytest
 
 from policyengine.language.check import check
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
-from policyengine.language.parse import MAX_DEPTH, SourceError, decode_source, parse_file
+from policyengine.language.parse import MAX_DEPTH, parse_file
 from tests.language.checking import PLUGINS
 
 
@@ -42,12 +42,6 @@ def calls(count: int) -> str:
 def test_text_that_is_too_much_is_told_with_the_limit(members: str, code: str, part: str) -> None:
     codes = {finding.code: finding.message for finding in found(members)}
     assert code in codes, codes
-
-
-def test_a_file_that_is_too_large_is_no_policy_text() -> None:
-    with pytest.raises(SourceError) as refused:
-        decode_source(b"/" * (1 << 20) + b"/", "big.policy")
-    assert "larger than 1 MiB" in str(refused.value)
 
 
 def test_macros_in_macros_in_macros_cost_too_much() -> None:

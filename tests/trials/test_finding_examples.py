@@ -104,7 +104,7 @@ def test_a_key_that_is_the_same_for_all_is_shown_by_a_pod_that_another_namespace
     assert "namespace:" in text and 'expect "p" rejected by "q"' in text
 
 
-@pytest.mark.parametrize("code", sorted(CASES)[::3])
+@pytest.mark.parametrize("code", sorted(CASES)[::6])
 def test_a_finding_about_clusters_is_shown_by_one_that_passes_as_a_test(code: str) -> None:
     texts = shown(CASES[code], code)
     assert 1 <= len(texts) <= 2

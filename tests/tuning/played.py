@@ -82,7 +82,7 @@ def job(folder: Path, *objectives: str, constraints: tuple[str, ...] = (), seeds
 
 
 def found(
-    asked: Job, workers: Callable[[partial[Judged]], Judges] = lambda work: Processes(work, 1), trials: int = 12
+    asked: Job, workers: Callable[[partial[Judged]], Judges] = lambda work: Processes(work, 1), trials: int = 8
 ) -> Found:
     dimensions = asked.subject.dimensions
     study = Study(dimensions, asked.objectives, 0, {})

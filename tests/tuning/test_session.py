@@ -34,8 +34,8 @@ def test_a_filter_that_is_too_narrow_is_opened_and_the_gain_holds_on_a_seed_that
 
 def test_processes_and_one_alone_find_the_same(tmp_path: Path) -> None:
     asked = job(tmp_path, "p99(wait)", seeds=4)
-    alone = found(asked, trials=8)
-    assert found(asked, lambda work: Processes(work, 2), trials=8) == alone
+    alone = found(asked, trials=6)
+    assert found(asked, lambda work: Processes(work, 2), trials=6) == alone
     assert alone.gain is not None
 
 
@@ -133,7 +133,7 @@ def test_constraints_hold_where_it_was_trained_and_are_counted_where_it_was_not(
 
 
 def test_two_objectives_have_a_front_and_the_best_is_on_it(tmp_path: Path) -> None:
-    result = found(job(tmp_path, "p99(wait)", "minimize utilisation.cpu"), trials=16)
+    result = found(job(tmp_path, "p99(wait)", "minimize utilisation.cpu"), trials=8)
     assert result.best in result.front
     assert len({one.objectives for one in result.front}) > 1
 

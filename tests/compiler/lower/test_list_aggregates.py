@@ -72,7 +72,7 @@ class Cluster(incremental.World):
                 assert cached == anew
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32), columns=st.sampled_from((2, 128)))
 def test_cached_columns_about_lists_equal_fresh_ones_over_any_history(seed: int, columns: int) -> None:
     cluster = Cluster(Random(seed), columns)
@@ -83,7 +83,7 @@ def test_cached_columns_about_lists_equal_fresh_ones_over_any_history(seed: int,
     cluster.check()
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**32))
 def test_a_hypothesis_is_judged_as_if_it_were_so_and_leaves_no_trace(seed: int) -> None:
     cluster = Cluster(Random(seed), 128)

@@ -81,13 +81,6 @@ def test_in_a_text_with_errors_no_comment_is_called_unused() -> None:
     assert found == []
 
 
-def test_severities_may_be_settled() -> None:
-    (settled,) = (
-        finding for finding in opinions(policy(""), Settings({"PE3504": Severity.ERROR})) if finding.code == "PE3504"
-    )
-    assert settled.severity is Severity.ERROR
-
-
 # --- many of both ----------------------------------------------------------------------------------------
 
 PLACES = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda place: Span(place[0], place[0] + place[1]))
