@@ -13,7 +13,6 @@ from policyengine.trials.ledger import PodRecord
 from policyengine.trials.outcome import Outcome
 from policyengine.trials.simulation import Simulation
 from tests.commands.process import ROOT
-from tests.trials.auditor import Auditor
 
 GANGS = """policy "gangs" {
   scheduler "default-scheduler"
@@ -222,23 +221,6 @@ def test_overcommitment_and_halved_gangs_are_seen() -> None:
     assert not crowd.passed
     crew = pod("crew", "3", gang={"size": 3})
     assert not run([crew], policies=[{"text": HALVES}], expect=[{"gangs": "whole"}]).passed
-
-
-@pytest.mark.parametrize(
-    ("text", "pods", "objection"),
-    [
-        (OVERCOMMITS, [pod("p", "3", count=4)], "I2|I9: .* taint"),
-        (HALVES, [pod("crew", "3", gang={"size": 3})], "I4"),
-        ('policy "x" { scheduler "default-scheduler" disable TaintToleration }', [pod("p", "3", count=3)], "I9"),
-        (HALVES, [pod("p", "3", count=2, namespace="red")], "I9: red"),
-    ],
-)
-def test_the_auditor_objects_where_a_defence_is_taken_out(text: str, pods: list[Any], objection: str) -> None:
-    auditor = Auditor({"red": {"cpu": 4}})
-    tainted = {"name": "t", "taints": [{"key": "gpu", "effect": "NoSchedule"}]}
-    data = scenario(pods, policies=[{"text": text}])
-    with pytest.raises(AssertionError, match=objection):
-        Simulation({**data, "nodes": [*data["nodes"], tainted]}, watch=auditor.watch).run()
 
 
 BUSY = {
