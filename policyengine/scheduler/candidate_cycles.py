@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
@@ -31,10 +32,6 @@ from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.rollout import Decided, Difference, Rollout
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 
 def candidate_loaded(core: Core, message: CandidateLoaded) -> None:

@@ -7,14 +7,10 @@ reason or message changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.reservation import Announcement
 from policyengine.scheduler.actions import Action, PatchPodCondition, RecordEvent
 from policyengine.scheduler.queue.queued_pods import QueuedPod
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.framework.reservation import Announcement
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.scoring import Choice
@@ -51,11 +51,8 @@ from policyengine.scheduler.extender import Question
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import filter_nodes, select_node
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.queue.gang_table import Gang
 
 UNSEEN = "node(s) came to fit after the extenders were asked"
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
 from policyengine.cluster.pod_groups import NATIVE
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_UPDATE, ClusterEvent
@@ -36,10 +36,6 @@ from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPo
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-
 
 MOST_SUCCEEDED = 20_000
 """Pods that have succeeded and are known: beyond, a policy that is loaded later does not count the oldest."""

@@ -7,13 +7,14 @@ and coalesced updates all come to the same. Duplicates and older versions change
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from policyengine.cluster import pod_groups
 from policyengine.cluster.kinds import FINISHED_PODS, GROUP_LABEL
 from policyengine.cluster.object_store import ClusterObject, version_is_newer
 from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.view import PodChange
 from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
@@ -30,11 +31,8 @@ from policyengine.scheduler.messages import (
     PodObserved,
     PodRead,
 )
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import PodChange
-    from policyengine.scheduler.profiles import ServedProfile
-    from policyengine.scheduler.reservations import Reservation
+from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.reservations import Reservation
 
 
 def node_observed(core: Core, message: NodeObserved) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.profile import Profile
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.scheduler.messages import ExtendersAnswered
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,10 @@ from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
-    from policyengine.scheduler.profiles import ProfileRuntime
-
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+from policyengine.scheduler.profiles import ProfileRuntime
 
 MOST = 100
 """Scheduler names that are remembered: pods may name any."""

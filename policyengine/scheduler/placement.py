@@ -12,8 +12,9 @@ Rules:
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.filtering import Diagnosis
@@ -29,10 +30,6 @@ from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, QueuedPod
 from policyengine.scheduler.reservations import Decision, Reservation, WaitingPod
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 
 def filter_nodes(core: Core, served: ServedProfile, pod: PodInfo) -> Diagnosis:

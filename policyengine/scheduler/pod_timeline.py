@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from policyengine.framework.scoring import Choice
+from policyengine.framework.scoring import Choice
 
 LINES = 32
 ALL_LINES = 100_000

@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import leave_to
@@ -19,9 +18,6 @@ from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, Version
 from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 
 def profile_replaced(core: Core, message: ProfileReplaced) -> None:

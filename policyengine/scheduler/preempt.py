@@ -25,8 +25,8 @@ Source: framework/preemption/executor.go and schedule_one.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import yields
 from policyengine.framework.post_filter import PostFilterResult, run_post_filters
@@ -43,9 +43,6 @@ from policyengine.scheduler.pod_timeline import RoomMade
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.reservations import READ_AGAIN, Phase, Reservation
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
 

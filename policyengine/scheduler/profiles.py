@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.scheduling_status import GangStatus, PlacedGang, SchedulingStatus
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
@@ -17,13 +17,10 @@ from policyengine.framework.plugin import extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import Place
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.rollout import Rollout
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.queue.gang_table import Gang
 
 T = TypeVar("T")
 VERSIONS: Final = 20

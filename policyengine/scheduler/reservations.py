@@ -36,8 +36,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyengine.cluster.view import ClusterView
 from policyengine.enum_members import direct_members
 from policyengine.framework.events import ClusterEvent, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
@@ -46,9 +47,6 @@ from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.queue.queueing_hints import wakes
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import ClusterView
 
 READ_AGAIN = 1.0
 READ_AGAIN_AT_MOST = 10.0

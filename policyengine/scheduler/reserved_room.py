@@ -23,9 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
@@ -33,9 +32,6 @@ from policyengine.framework.status import Code, Status
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 DEFAULT_GRACE = 30
 """Seconds; `terminationGracePeriodSeconds` of a pod that does not say."""

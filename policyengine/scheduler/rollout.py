@@ -18,15 +18,12 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from policyengine.cluster.journal import stable_hash
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.profile import Profile
 from policyengine.plugins.selectors.label_selector import Requirement
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.queue.gang_table import Gang
+from policyengine.scheduler.queue.gang_table import Gang
 
 SAMPLES = 5
 """Differences that are kept to be shown: the last ones."""

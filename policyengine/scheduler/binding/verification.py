@@ -36,19 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
 
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim, ReadNodePods
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.other_schedulers import NEVER, WATCHED, UnverifiedBindings
+from policyengine.scheduler.profiles import ProfileRuntime
 from policyengine.scheduler.reservations import READ_AGAIN, READ_AGAIN_AT_MOST, Decision, Phase, Reservation
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.profiles import ProfileRuntime
-
 
 GIVES_WAY = "policyengine.io/gives-way"
 """The annotation of a pod that was bound by somebody who verifies: the hash of the policy that decided."""

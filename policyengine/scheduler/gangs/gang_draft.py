@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ASSIGNED_POD_ADD
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
@@ -25,9 +25,6 @@ from policyengine.scheduler.placement import error_in, filter_nodes, reserve, se
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, QueuedPod
 from policyengine.scheduler.reservations import Reservation
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 MOST_PREEMPTING = 64
 """Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs.gang_draft import Draft
 from policyengine.scheduler.profiles import ServedProfile
@@ -26,9 +26,6 @@ from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.reserved_room import ReservedRoom, ends
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 Places = dict[str, list["PodInfo"]]
 """Node -> the members that are to stand there."""

@@ -19,15 +19,12 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.usage_counts import PODS
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare, Profile
 from policyengine.scheduler.queue.queued_pods import Key, PodHeap, QueuedPod
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 _SLACK = 64
 Turn = tuple[float, Key, str]

@@ -26,13 +26,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.framework.profile import GangRule
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 
 class Terms(NamedTuple):

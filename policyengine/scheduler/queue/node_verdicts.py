@@ -27,12 +27,13 @@ from collections.abc import Hashable, Iterable
 from enum import Enum
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin import (
     FilterPlugin,
     ObjectReader,
@@ -42,12 +43,9 @@ from policyengine.framework.plugin import (
     extends,
 )
 from policyengine.framework.post_filter import SumsReader
+from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.profile import Profile
-    from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 Buckets = Iterable[tuple[str, Hashable]]
 MOST_ASKED: Final = 32

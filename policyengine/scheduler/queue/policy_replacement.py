@@ -11,16 +11,13 @@ gets its key anew; p still waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import POLICY_REPLACED
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.queue.queued_pods import Happening, Place, Strategy
 from policyengine.scheduler.queue.sub_queues import SubQueues
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 
 def replace_profile(

@@ -24,14 +24,12 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.enum_members import direct_members
 from policyengine.framework.events import ClusterEvent
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.pod_timeline import RoomMade
+from policyengine.scheduler.pod_timeline import RoomMade
 
 
 @direct_members

@@ -27,17 +27,15 @@ The hint function is called twice; it says QUEUE for the identical pods, which a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.framework.profile import GROUP_PLACEMENT, Profile
 from policyengine.scheduler.queue.alike_pods import AlikePods
 from policyengine.scheduler.queue.node_verdicts import Help, NodeVerdicts
 from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
 
 Hints = tuple[QueueingHintFn | None, ...]
 RESERVED_ROOM = "KeptRoom"

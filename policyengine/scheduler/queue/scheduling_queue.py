@@ -33,8 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from math import floor, inf
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.framework.profile import Profile
@@ -42,9 +42,6 @@ from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Happening, Place, QueuedPod, Strategy
 from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 ADDED, UPDATED = "UnschedulablePodAdd", "UnschedulablePodUpdate"
 FLUSH_PERIOD = 30.0

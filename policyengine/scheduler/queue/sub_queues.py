@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
@@ -34,9 +35,6 @@ from policyengine.scheduler.queue.queued_pods import (
     Strategy,
 )
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex, Woken
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 
 class GateNotice(NamedTuple):
