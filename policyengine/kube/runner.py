@@ -25,19 +25,9 @@ from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
+from policyengine.scheduler import messages
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
-from policyengine.scheduler.messages import (
-    CacheLost,
-    CacheSynced,
-    ComparisonRequested,
-    ComparisonTimed,
-    CyclesRequested,
-    DemandRemembered,
-    DrivenCore,
-    Message,
-    Tick,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +49,7 @@ class Runner:
 
     def __init__(
         self,
-        core: DrivenCore,
+        core: messages.DrivenCore,
         client: Client,
         clock: Clock,
         random: Random,
@@ -131,7 +121,7 @@ class Runner:
 
     def remember(self, saved: SavedHistory) -> None:
         """Tell the core what an earlier process learnt; to be called before `run`."""
-        self._messages.put(DemandRemembered(saved))
+        self._messages.put(messages.DemandRemembered(saved))
 
     def record(self, event: RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""
@@ -164,7 +154,7 @@ class Runner:
                 await self._elector.leads_in(generation)
                 await self._informers.catch_up()
             if generation == self.history.generation:
-                self._messages.put(CacheSynced(None if is_told else self._unwritten_since()))
+                self._messages.put(messages.CacheSynced(None if is_told else self._unwritten_since()))
                 is_told = True
             await self.history.ended(generation)
 
@@ -178,7 +168,7 @@ class Runner:
 
     def _lose_cache(self) -> None:
         self.synced.clear()
-        self._messages.put(CacheLost())
+        self._messages.put(messages.CacheLost())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -199,15 +189,15 @@ class Runner:
     async def _cycle(self) -> None:
         """Run a few cycles and let what they decided be sent; then compare, where a candidate is tried."""
         began = self._clock.monotonic()
-        self._handle(CyclesRequested(CYCLES), self._core_clock.now())
+        self._handle(messages.CyclesRequested(CYCLES), self._core_clock.now())
         ended = self._clock.monotonic()
         await asyncio.sleep(0)
         if self._core.has_decided:
             for _ in range(_TURNS_TO_SEND):
                 await asyncio.sleep(0)
             compares = self._clock.monotonic()
-            self._handle(ComparisonRequested(ended - began), self._core_clock.now())
-            self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._core_clock.now())
+            self._handle(messages.ComparisonRequested(ended - began), self._core_clock.now())
+            self._handle(messages.ComparisonTimed(self._clock.monotonic() - compares), self._core_clock.now())
 
     def _may_cycle(self) -> bool:
         return self._core.ready and self.leads() and self._writer.has_room
@@ -225,7 +215,7 @@ class Runner:
     def _tick(self) -> None:
         wakeup = self._core.next_wakeup()
         if wakeup is not None and wakeup <= self._core_clock.now():
-            self._handle(Tick(), self._core_clock.now())
+            self._handle(messages.Tick(), self._core_clock.now())
 
     async def _sleep(self) -> None:
         """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
@@ -236,7 +226,7 @@ class Runner:
             seconds = 0.05 if seconds is None else min(seconds, 0.05)
         await self._messages.sleep(seconds)
 
-    def _handle(self, message: Message, now: float) -> None:
+    def _handle(self, message: messages.Message, now: float) -> None:
         for action in self._core.handle(message, now):
             self._writer.dispatch(action)
 

@@ -16,26 +16,17 @@ from policyengine.cluster.pod_info import SUCCEEDED, PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import PodChange
 from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_DELETE, ClusterEvent
+from policyengine.scheduler import messages
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.verification import revalidate
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs import pod_group_status
-from policyengine.scheduler.messages import (
-    NodeDeleted,
-    NodeObserved,
-    NodePodsRead,
-    ObjectDeleted,
-    ObjectObserved,
-    PodDeleted,
-    PodObserved,
-    PodRead,
-)
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.reservations import Reservation
 
 
-def node_observed(core: Core, message: NodeObserved) -> None:
+def node_observed(core: Core, message: messages.NodeObserved) -> None:
     """A node was added or changed."""
     name = message.node.metadata.name
     old = _node(core, name)
@@ -45,7 +36,7 @@ def node_observed(core: Core, message: NodeObserved) -> None:
     revalidate(core, name)
 
 
-def node_deleted(core: Core, message: NodeDeleted) -> None:
+def node_deleted(core: Core, message: messages.NodeDeleted) -> None:
     """A node is gone."""
     old = _node(core, message.name)
     for event in core.view.remove_node(message.name):
@@ -53,7 +44,7 @@ def node_deleted(core: Core, message: NodeDeleted) -> None:
     revalidate(core, message.name)
 
 
-def object_observed(core: Core, message: ObjectObserved) -> None:
+def object_observed(core: Core, message: messages.ObjectObserved) -> None:
     """An object of another kind was added or changed."""
     new = cast(ClusterObject, message.object)
     old = core.view.objects_of(message.kind).get(new.metadata.key)
@@ -62,7 +53,7 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
     )
 
 
-def object_deleted(core: Core, message: ObjectDeleted) -> None:
+def object_deleted(core: Core, message: messages.ObjectDeleted) -> None:
     """An object of another kind is gone."""
     key = f"{message.namespace}/{message.name}" if message.namespace else message.name
     if message.kind == FINISHED_PODS.kind:
@@ -84,9 +75,9 @@ def _object_changed(
     core.bindings.note(kind)
 
 
-def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
+def pod_observed(core: Core, message: messages.PodObserved | messages.PodRead) -> None:
     """A pod was added or changed."""
-    is_anew = isinstance(message, PodObserved) and message.anew
+    is_anew = isinstance(message, messages.PodObserved) and message.anew
     if message.pod.status.phase == SUCCEEDED:
         _succeeded(core, message.pod)
     _unbind(core, message.pod, is_anew)
@@ -138,7 +129,7 @@ def _unbind(core: Core, pod: Pod, is_anew: bool) -> None:
         _apply(core, core.view.remove_pod(known.uid))
 
 
-def pod_read(core: Core, message: PodRead) -> None:
+def pod_read(core: Core, message: messages.PodRead) -> None:
     """A pod was read, because of a binding's outcome."""
     pod_observed(core, message)
     decision = core.bindings.get(message.asked.uid)
@@ -146,17 +137,17 @@ def pod_read(core: Core, message: PodRead) -> None:
         seen_unassigned(core, decision, message.asked.asked_at)
 
 
-def node_pods_read(core: Core, message: NodePodsRead) -> None:
+def node_pods_read(core: Core, message: messages.NodePodsRead) -> None:
     """The pods of a node were read, because a pod was bound to it."""
 
     def take_in() -> None:
         for pod in message.pods:
-            pod_observed(core, PodObserved(pod))
+            pod_observed(core, messages.PodObserved(pod))
 
     verification.answered(core, message.asked.node, take_in, frozenset(pod.metadata.uid for pod in message.pods))
 
 
-def pod_deleted(core: Core, message: PodDeleted) -> None:
+def pod_deleted(core: Core, message: messages.PodDeleted) -> None:
     """A pod is gone."""
     namesake = None if message.uid else core.view.find_pod(message.namespace, message.name)
     _apply(core, core.view.remove_pod(message.uid if namesake is None else namesake.uid))

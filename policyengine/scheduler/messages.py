@@ -17,16 +17,7 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_objects import Pod
 from policyengine.enum_members import direct_members
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.actions import (
-    Action,
-    AskAboutVictims,
-    AskExtenders,
-    DeleteVictim,
-    NodeVictims,
-    PatchObject,
-    ReadNodePods,
-    ReadPod,
-)
+from policyengine.scheduler import actions
 from policyengine.scheduler.rollout import RolloutSettings
 
 
@@ -168,7 +159,7 @@ class BindUnknown(Message, frozen=True):
 class ObjectPatched(Message, frozen=True):
     """An object was changed as asked; it has this version now."""
 
-    asked: PatchObject
+    asked: actions.PatchObject
     resource_version: str
 
 
@@ -176,7 +167,7 @@ class ObjectPatchFailed(Message, frozen=True):
     """An object was not changed, or it is not known whether it was: the version in the patch keeps a late request
     from doing harm."""
 
-    asked: PatchObject
+    asked: actions.PatchObject
     failure: BindFailure
     message: str
     retry_after: float = 0.0
@@ -185,14 +176,14 @@ class ObjectPatchFailed(Message, frozen=True):
 class VictimDeleted(Message, frozen=True):
     """A victim was deleted, or is gone: then it was not there to be deleted."""
 
-    asked: DeleteVictim
+    asked: actions.DeleteVictim
     was_there: bool = True
 
 
 class VictimNotDeleted(Message, frozen=True):
     """A victim was not deleted, or it is not known whether it was."""
 
-    asked: DeleteVictim
+    asked: actions.DeleteVictim
     message: str
     retry_after: float = 0.0
 
@@ -201,7 +192,7 @@ class ExtendersAnswered(Message, frozen=True):
     """The extenders said which of the nodes they were asked about may be taken, and how they like these; or one that
     must answer did not (`error`)."""
 
-    asked: AskExtenders
+    asked: actions.AskExtenders
     refused: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (extender, reason); preemption may cure it."""
     unresolvable: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
@@ -215,8 +206,8 @@ class VictimsAnswered(Message, frozen=True):
     """The extenders said on which of the nodes they were asked about room may be made, and by whose leaving; or one
     that must answer did not (`error`)."""
 
-    asked: AskAboutVictims
-    victims: Mapping[str, NodeVictims] = msgspec.field(default_factory=dict)
+    asked: actions.AskAboutVictims
+    victims: Mapping[str, actions.NodeVictims] = msgspec.field(default_factory=dict)
     """By node; nobody's leaving is never enough."""
     error: str = ""
 
@@ -224,7 +215,7 @@ class VictimsAnswered(Message, frozen=True):
 class PodRead(Message, frozen=True):
     """The pod as it was after it was asked for: a watch may show what is older."""
 
-    asked: ReadPod
+    asked: actions.ReadPod
     pod: Pod
 
 
@@ -238,14 +229,14 @@ class ReadPodFailed(Message, frozen=True):
 class NodePodsRead(Message, frozen=True):
     """The pods that stood on a node after they were asked for; a watch may show what is older."""
 
-    asked: ReadNodePods
+    asked: actions.ReadNodePods
     pods: tuple[Pod, ...]
 
 
 class ReadNodePodsFailed(Message, frozen=True):
     """The answer to a `ReadNodePods` never came; the core asks again after a while."""
 
-    asked: ReadNodePods
+    asked: actions.ReadNodePods
     retry_after: float = 0.0
 
 
@@ -276,7 +267,7 @@ class ComparisonTimed(Message, frozen=True):
 class DrivenCore(Protocol):
     """What is driven: `scheduler.state.SchedulerState`, as far as a runner sees it."""
 
-    def handle(self, message: Message, now: float) -> list[Action]:
+    def handle(self, message: Message, now: float) -> list[actions.Action]:
         """Take one message in; say what to do."""
 
     def next_wakeup(self, now: float = 0.0) -> float | None:

@@ -28,19 +28,7 @@ from policyengine.kube.watching.store import Malformed, Store, identity, number
 from policyengine.kube.writing.bindings import BindingRights, read_node_pods
 from policyengine.kube.writing.pod_events import ConditionWriter, EventRecorder, conditions
 from policyengine.kube.writing.request_queue import RequestQueue
-from policyengine.scheduler.actions import (
-    Action,
-    AskAboutVictims,
-    AskExtenders,
-    Bind,
-    DeleteVictim,
-    Log,
-    PatchObject,
-    PatchPodCondition,
-    ReadNodePods,
-    ReadPod,
-    RecordEvent,
-)
+from policyengine.scheduler import actions
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
@@ -115,31 +103,31 @@ class Writer:
         """What is to run until cancelled."""
         return [self.queue.run(), self._questions.run()]
 
-    def dispatch(self, action: Action) -> None:
+    def dispatch(self, action: actions.Action) -> None:
         """Have it done soon."""
         match action:
-            case Bind():
+            case actions.Bind():
                 self._send("bind", partial(self._bind, action))
                 if logger.isEnabledFor(logging.DEBUG):
                     logger.debug("binding", extra=_about(action))
-            case RecordEvent():
+            case actions.RecordEvent():
                 self._events.record(action)
                 if logger.isEnabledFor(logging.DEBUG):
                     pod = f"{action.namespace}/{action.name}"
                     logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
-            case PatchPodCondition():
+            case actions.PatchPodCondition():
                 self._conditions.write(action)
-            case DeleteVictim():
+            case actions.DeleteVictim():
                 self._send("delete", partial(delete_victim, self._client, self._clock, action))
-            case PatchObject():
+            case actions.PatchObject():
                 self._send("patch", partial(patch_object, self._client, action))
-            case ReadPod():
+            case actions.ReadPod():
                 self._send("read", partial(read_pod, self._client, self._pods, self._history, action))
-            case ReadNodePods():
+            case actions.ReadNodePods():
                 self._send("verify", partial(read_node_pods, self._client, self._pods, action))
-            case AskExtenders() | AskAboutVictims():
+            case actions.AskExtenders() | actions.AskAboutVictims():
                 self._send("ask", partial(self._extenders.ask, action), self._questions)
-            case Log():
+            case actions.Log():
                 logger.info("%s: %s", action.point, action.message, extra=_about(action))
 
     def _send(self, what: str, request: Callable[[], Awaitable[Message]], queue: RequestQueue | None = None) -> None:
@@ -154,7 +142,7 @@ class Writer:
 
         (queue or self.queue).send(send)
 
-    def record(self, event: RecordEvent) -> None:
+    def record(self, event: actions.RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""
         self._events.record(event)
 
@@ -179,7 +167,7 @@ class Writer:
         if left:
             logger.warning("%d events and conditions were not written before the end", left)
 
-    async def _bind(self, action: Bind) -> BindOutcome:
+    async def _bind(self, action: actions.Bind) -> BindOutcome:
         """Bind a pod, once the condition of it that is under way has been written, and none is to follow."""
         under_way = self._conditions.settle(action.uid)
         if under_way is not None:
@@ -198,7 +186,7 @@ class Writer:
         return bound
 
 
-def _about(action: Bind | Log) -> dict[str, str]:
+def _about(action: actions.Bind | actions.Log) -> dict[str, str]:
     """The fields of a log line."""
     pod = f"{action.namespace}/{action.name}"
     return {"pod": pod, "node": action.node, "hash": action.policy_hash[:12]}
@@ -218,7 +206,7 @@ _GONE = frozenset({404, 409})
 """Not found, or the name has another UID now."""
 
 
-async def bind(client: Client, asked: Bind) -> BindOutcome:
+async def bind(client: Client, asked: actions.Bind) -> BindOutcome:
     """Bind a pod."""
     try:
         await client.bind(asked.namespace, asked.name, asked.uid, asked.node, asked.annotations)
@@ -239,7 +227,7 @@ def bind_outcome(uid: str, error: ApiError) -> BindFailed | BindUnknown:
     return BindFailed(uid, failure, error.message, error.retry_after)
 
 
-async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | ObjectPatchFailed:
+async def patch_object(client: Client, asked: actions.PatchObject) -> Message:
     """Change a volume or claim that a pod waits for before it is bound; or make one, or delete it.
 
     A patch carries the UID of the object it was decided for and, unless it is strategic, the version: should it land
@@ -272,7 +260,7 @@ def _sent(patch: ObjectPatch) -> dict[str, object]:
     return {**patch.patch, "metadata": {**(given if isinstance(given, dict) else {}), **known}}
 
 
-async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> VictimDeleted | VictimNotDeleted:
+async def delete_victim(client: Client, clock: Clock, asked: actions.DeleteVictim) -> Message:
     """Delete a victim of preemption, or what gives way, after it has the condition DisruptionTarget, so that its owner
     sees why it goes.
 
@@ -313,9 +301,7 @@ def _of_another_generation(outcome: Message) -> Message:
     return outcome
 
 
-async def read_pod(
-    client: Client, seen: Store[Pod], history: ServerHistory, asked: ReadPod
-) -> PodRead | PodDeleted | ReadPodFailed:
+async def read_pod(client: Client, seen: Store[Pod], history: ServerHistory, asked: actions.ReadPod) -> Message:
     """Read a pod whose binding's outcome is open; `seen`: the pods as the watch tells of them."""
     since, before = seen.generation, seen.seen(asked.namespace, asked.name)
     try:

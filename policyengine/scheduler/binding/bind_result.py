@@ -22,18 +22,10 @@ from __future__ import annotations
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.pod_info import PodState
-from policyengine.scheduler import conditions_and_events
+from policyengine.scheduler import conditions_and_events, messages
 from policyengine.scheduler.actions import ReadPod
 from policyengine.scheduler.binding import verification
 from policyengine.scheduler.core import Core, failed_with
-from policyengine.scheduler.messages import (
-    BindFailed,
-    BindFailure,
-    BindSucceeded,
-    BindUnknown,
-    ReadNodePodsFailed,
-    ReadPodFailed,
-)
 from policyengine.scheduler.reservations import Decision, Phase
 
 SLEW = 0.1
@@ -55,7 +47,7 @@ def retry_after(uid: str, seconds: float) -> float:
     return seconds * (1 + SLEW) * (1 + RETRY_AFTER_SPREAD * fraction)
 
 
-def bind_succeeded(core: Core, message: BindSucceeded) -> None:
+def bind_succeeded(core: Core, message: messages.BindSucceeded) -> None:
     """The binding was created."""
     decision = core.bindings.end(message.uid)
     if decision is None:
@@ -66,7 +58,7 @@ def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     _bound(core, decision)
 
 
-def bind_failed(core: Core, message: BindFailed) -> None:
+def bind_failed(core: Core, message: messages.BindFailed) -> None:
     """The binding was refused; nothing was changed on the server."""
     decision = core.bindings.get(message.uid)
     if decision is None:
@@ -81,7 +73,7 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         return
     if decision.unsure:  # a conflict may be with ourselves
         gangs = decision.held.served.queue.gangs
-        if message.failure is not BindFailure.CONFLICT and gangs.mark_changed(message.uid):
+        if message.failure is not messages.BindFailure.CONFLICT and gangs.mark_changed(message.uid):
             decision.withdrawn = decision.withdrawn or message.message
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
         core.timeline.record(message.uid, core.now, "unknown", decision.bind.node, message.message)
@@ -90,7 +82,7 @@ def bind_failed(core: Core, message: BindFailed) -> None:
     _give_back(core, decision, message)
 
 
-def bind_unknown(core: Core, message: BindUnknown) -> None:
+def bind_unknown(core: Core, message: messages.BindUnknown) -> None:
     """The request's result is unknown."""
     decision = core.bindings.get(message.uid)
     if decision is None:
@@ -103,14 +95,14 @@ def bind_unknown(core: Core, message: BindUnknown) -> None:
         read(core, decision)
 
 
-def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
+def read_pod_failed(core: Core, message: messages.ReadPodFailed) -> None:
     """A read was not answered either."""
     decision = core.bindings.get(message.uid)
     if decision is not None and decision.phase is Phase.READING:
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
 
 
-def read_node_pods_failed(core: Core, message: ReadNodePodsFailed) -> None:
+def read_node_pods_failed(core: Core, message: messages.ReadNodePodsFailed) -> None:
     """A node's pods were not read."""
     verification.not_answered(core, message.asked.node, retry_after(message.asked.node, message.retry_after))
 
@@ -178,20 +170,20 @@ def read(core: Core, decision: Decision) -> None:
     core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))
 
 
-def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
+def _give_back(core: Core, decision: Decision, message: messages.BindFailed) -> None:
     """The reservation ends; the pod goes where the failure says."""
     held, bind = decision.held, decision.bind
     served, queued = held.served, held.queued
-    if message.failure is BindFailure.WITHDRAWN:
+    if message.failure is messages.BindFailure.WITHDRAWN:
         core.withdraw(held, decision.withdrawn or message.message)
         return
     core.release(held, message.message)
-    if message.failure is BindFailure.REFUSED:
+    if message.failure is messages.BindFailure.REFUSED:
         text = f'running Bind plugin "DefaultBinder": {message.message}'
         core.fail(served, queued, conditions_and_events.SCHEDULER_ERROR, text, node=bind.node)
     else:
         fail_quietly(core, decision, message.message, message.retry_after)
-        if message.failure is not BindFailure.OVERLOADED:
+        if message.failure is not messages.BindFailure.OVERLOADED:
             core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))
 
 
