@@ -28,19 +28,19 @@ from policyengine.kube.http.client import JSON_PATCH
 from policyengine.kube.policies.config_map import LABEL_SELECTOR, ConfigMapSource
 from policyengine.kube.policies.params_file import PARAMS_FIELD
 from policyengine.kube.policies.precedence import CONFLICT, LAST_GOOD, SERVING, TESTS_FAILED, UNPROVED, WAITING, Problem
-from policyengine.kube.policies.rollout_settings import (
-    BUDGET,
-    MODE,
-    NAMESPACES,
-    PERCENT,
-    SAMPLE,
-    Suspension,
-    rollout_settings,
-    without_nulls,
+from policyengine.kube.policies.rollout_settings import BUDGET, MODE, NAMESPACES, PERCENT, SAMPLE, without_nulls
+from policyengine.kube.policies.sources import (
+    ACCEPTED,
+    POLICY_SUFFIX,
+    REJECTED,
+    SUSPENDED,
+    Patch,
+    PolicySource,
+    Report,
+    suspension_in,
+    tried_in,
 )
-from policyengine.kube.policies.sources import ACCEPTED, POLICY_SUFFIX, REJECTED, SUSPENDED, Patch, PolicySource, Report
 from policyengine.plain_yaml import MAX_DEPTH
-from policyengine.scheduler.rollout import RolloutSettings
 
 FIELDS = {
     MODE: "spec.mode",
@@ -53,35 +53,26 @@ FIELDS = {
 MOST = 1024
 """Characters of a message."""
 _REASON_SUSPENDED = "Suspended"
+_VERDICT = ("observedGeneration", "hash", "schedulerNames", "findings", "findingCount")
 
 
 class SchedulingPolicySource(PolicySource):
     """A SchedulingPolicy."""
 
-    KIND = SCHEDULING_POLICIES
+    KIND, SETTINGS = SCHEDULING_POLICIES, FIELDS
 
     def __init__(self, policy: SchedulingPolicy) -> None:
-        self.metadata = policy.metadata
-        self._spec, self._status = policy.spec, policy.status
-        self.texts, self.unusable = dict(sorted(policy.spec.policies.items())), ""
-        if not policy.spec.policies:
+        spec, status = policy.spec, policy.status
+        self.metadata, self.version, self.status = policy.metadata, policy.metadata.generation, status
+        self.texts, self.unusable = dict(sorted(spec.policies.items())), ""
+        if not spec.policies:
             self.unusable = "`spec.policies` has no policy"
-        elif wrong := [name for name in policy.spec.policies if not name.endswith(POLICY_SUFFIX)]:
+        elif wrong := [name for name in spec.policies if not name.endswith(POLICY_SUFFIX)]:
             self.unusable = f"`{wrong[0]}` under `spec.policies` does not end in `{POLICY_SUFFIX}`"
-        elif _is_deeper(policy.spec.params, MAX_DEPTH):
+        elif _is_deeper(spec.params, MAX_DEPTH):
             self.unusable = f"`{PARAMS_FIELD}` is nested too deeply"
-        elif policy.spec.params:
-            self.texts[PARAMS_FIELD] = json.dumps(policy.spec.params, sort_keys=True)
-
-    @property
-    def version(self) -> int:
-        """See `PolicySource`."""
-        return self.metadata.generation
-
-    @property
-    def written_settings(self) -> Mapping[str, object]:
-        """See `PolicySource`."""
-        spec = self._spec
+        elif spec.params:
+            self.texts[PARAMS_FIELD] = json.dumps(spec.params, sort_keys=True)
         written: dict[str, object] = {
             MODE: None if spec.mode == "Serve" else spec.mode.lower(),
             SAMPLE: spec.shadow.sample,
@@ -89,45 +80,19 @@ class SchedulingPolicySource(PolicySource):
             PERCENT: spec.canary.percent,
             BUDGET: spec.budget,
         }
-        return {setting: value for setting, value in written.items() if value is not None}
-
-    @property
-    def settings(self) -> RolloutSettings | None:
-        """See `PolicySource`."""
-        return rollout_settings(self.written_settings, FIELDS)
-
-    @property
-    def verdict(self) -> str:
-        """See `PolicySource`."""
-        conditions = self._conditions
-        if self._status.get("observedGeneration") != self.version or "Accepted" not in conditions:
-            return ""
-        if conditions.get("Serving", {}).get("reason") == _REASON_SUSPENDED:
-            return SUSPENDED
-        return ACCEPTED if conditions["Accepted"].get("status") == "True" else REJECTED
-
-    @property
-    def is_answered(self) -> bool:
-        """See `PolicySource`."""
-        return bool(self._conditions)
-
-    @property
-    def said(self) -> str:
-        """See `PolicySource`."""
-        return str(self._conditions.get("Accepted", {}).get("message") or "") if self.verdict else ""
-
-    @property
-    def suspension(self) -> Suspension | None:
-        """See `PolicySource`."""
-        serving, rollout = self._conditions.get("Serving", {}), self._status.get("rollout")
-        settings = rollout.get("settings") if isinstance(rollout, dict) else None
-        if serving.get("reason") != _REASON_SUSPENDED or not isinstance(settings, dict):
-            return None
-        return Suspension(str(self._status.get("hash")), settings, str(serving.get("message")))
-
-    def says(self, report: Report) -> bool:
-        """See `PolicySource`."""
-        return _verdict(self._status) == _verdict(self._written(report, ""))
+        self.written_settings = {setting: value for setting, value in written.items() if value is not None}
+        found = status.get("conditions")
+        rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        self._conditions: dict[str, dict[str, Any]] = {str(one.get("type")): one for one in rows}
+        accepted, serving = self._conditions.get("Accepted"), self._conditions.get("Serving", {})
+        is_suspended = serving.get("reason") == _REASON_SUSPENDED
+        self.is_answered, self.verdict, self.said = bool(rows), "", ""
+        if accepted is not None and status.get("observedGeneration") == self.version:
+            self.verdict = ACCEPTED if accepted.get("status") == "True" else REJECTED
+            if is_suspended:
+                self.verdict = SUSPENDED
+            self.said = str(accepted.get("message") or "")
+        self.suspension = suspension_in(status, str(serving.get("message"))) if is_suspended else None
 
     def patch(self, report: Report, now: str) -> Patch:
         """See `PolicySource`. The object is to be the one with this UID: another one of its name has generations of
@@ -135,19 +100,12 @@ class SchedulingPolicySource(PolicySource):
         meta = self.metadata
         body = [
             {"op": "test", "path": "/metadata/uid", "value": meta.uid},
-            {"op": "add", "path": "/status", "value": self._written(report, now)},
+            {"op": "add", "path": "/status", "value": self.answer(report, now)},
         ]
         return Patch(self.KIND.path(meta.namespace, meta.name, "status"), body, JSON_PATCH)
 
-    @property
-    def _conditions(self) -> dict[str, dict[str, Any]]:
-        """Those of its status, by their type."""
-        found = self._status.get("conditions")
-        rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-        return {str(one.get("type")): one for one in rows}
-
-    def _written(self, report: Report, now: str) -> dict[str, Any]:
-        """The status. A condition keeps its time for as long as it stays what it is."""
+    def answer(self, report: Report, now: str) -> dict[str, Any]:
+        """See `PolicySource`. A condition keeps its time for as long as it stays what it is."""
         generation, before = report.version, self._conditions
         conditions = []
         for type_, value, reason, message in _conditions(report):
@@ -173,6 +131,18 @@ class SchedulingPolicySource(PolicySource):
             "findingCount": problem.count,
         }
         return status if report.rollout is None else status | {"rollout": without_nulls(report.rollout)}
+
+    @staticmethod
+    def verdict_of(status: Mapping[str, Any]) -> tuple[object, ...]:
+        """See `PolicySource`."""
+        conditions = status.get("conditions")
+        rows = [
+            {name: value for name, value in one.items() if name != "lastTransitionTime"}
+            if isinstance(one, dict)
+            else one
+            for one in (conditions if isinstance(conditions, list) else ())
+        ]
+        return rows, *(status.get(name) for name in _VERDICT), tried_in(status)
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
@@ -205,17 +175,6 @@ def _conditions(report: Report) -> Iterator[tuple[str, str, str, str]]:
     yield "Ready", str(is_ready), reason, message
     if not is_good and not is_unproved:
         yield "Stalled", "True", reason, message
-
-
-def _verdict(status: Mapping[str, Any]) -> tuple[object, ...]:
-    """What of a status is a verdict: all but counts and times."""
-    rollout, conditions = status.get("rollout"), status.get("conditions")
-    rows = [
-        {name: value for name, value in one.items() if name != "lastTransitionTime"} if isinstance(one, dict) else one
-        for one in (conditions if isinstance(conditions, list) else ())
-    ]
-    said = [status.get(name) for name in ("observedGeneration", "hash", "schedulerNames", "findings", "findingCount")]
-    return rows, *said, rollout.get("settings") if isinstance(rollout, dict) else None
 
 
 Form = type[ConfigMapSource] | type[SchedulingPolicySource]
