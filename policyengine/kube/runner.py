@@ -12,21 +12,16 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.demand_history import SavedHistory
 from policyengine.framework.profile import Profile
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
-from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
-from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.watching.server_versions import ServerHistory
-from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler import messages
-from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.binding.bind_result import SLEW
 
 logger = logging.getLogger(__name__)
@@ -71,14 +66,15 @@ class Runner:
         self._core_clock = MonotonicClock(clock)
         self._elector = elector
         self._stopping = False
-        self._messages = MessageQueue(QUEUED)
-        self._informers = Informers(client, clock, random, self._messages, profiles, self.history)
-        self._writer = Writer(
+        self.messages = MessageQueue(QUEUED)
+        """What the core has not taken in yet."""
+        self.informers = Informers(client, clock, random, self.messages, profiles, self.history)
+        self.writer = Writer(
             client,
             clock,
             random,
-            self._messages.put,
-            informers=self._informers,
+            self.messages.put,
+            informers=self.informers,
             may_bind=core.may_bind,
             leads=self.leads,
             host=host,
@@ -86,46 +82,9 @@ class Runner:
         )
         self.history.listeners.append(self._lose_cache)
 
-    @property
-    def reflectors(self) -> list[Reflector[Any]]:
-        """What is listed and watched."""
-        return self._informers.reflectors
-
-    @property
-    def backlog(self) -> int:
-        """Messages that the core has not taken in yet."""
-        return len(self._messages.waiting)
-
-    @property
-    def bindings_outstanding(self) -> int:
-        """Bindings posted, or to be posted, and not answered."""
-        return self._writer.bindings
-
-    def binding_problem(self, longest_backoff: float) -> str:
-        """Where pods may not be bound, for want of a right; empty where that is not known. `longest_backoff`: seconds
-        that a refused pod may wait for its next try."""
-        return self._writer.binding_rights.problem(longest_backoff)
-
-    @property
-    def queues(self) -> list[RequestQueue]:
-        """Everything that requests wait in."""
-        return self._writer.queues
-
     def leads(self) -> bool:
         """Whether this replica may change anything."""
         return self._elector is None or self._elector.holds()
-
-    def admit(self, message: PolicyMessage) -> None:
-        """Hand a policy to the core, once all it reads is known."""
-        self._informers.admit(message)
-
-    def remember(self, saved: SavedHistory) -> None:
-        """Tell the core what an earlier process learnt; to be called before `run`."""
-        self._messages.put(messages.DemandRemembered(saved))
-
-    def record(self, event: RecordEvent) -> None:
-        """Write an Event soon, behind the bindings."""
-        self._writer.record(event)
 
     async def run(self, stop: asyncio.Event, ready: Sequence[asyncio.Event] = ()) -> None:
         """Schedule until `stop` is set, then end cleanly.
@@ -134,7 +93,7 @@ class Runner:
         replica leads.
         """
         async with asyncio.TaskGroup() as group:
-            background = [self._informers.run(), *self._writer.work(), self._announce(ready), self._when_stopped(stop)]
+            background = [self.informers.run(), *self.writer.work(), self._announce(ready), self._when_stopped(stop)]
             tasks = [group.create_task(work) for work in background]
             await self._loop()
             await self._finish()
@@ -147,14 +106,14 @@ class Runner:
             await event.wait()
         is_told = False
         while True:
-            await self._informers.wait_for_sync()
+            await self.informers.wait_for_sync()
             generation = await self.history.settled()
             self.synced.set()
             if self._elector is not None:
                 await self._elector.leads_in(generation)
-                await self._informers.catch_up()
+                await self.informers.catch_up()
             if generation == self.history.generation:
-                self._messages.put(messages.CacheSynced(None if is_told else self._unwritten_since()))
+                self.messages.put(messages.CacheSynced(None if is_told else self._unwritten_since()))
                 is_told = True
             await self.history.ended(generation)
 
@@ -163,17 +122,17 @@ class Runner:
         `EVENTS_BEHIND` after the bindings, later where requests are limited, and its lease had to run out."""
         if self._elector is None or not self._elector.predecessor_died:
             return None
-        behind = EVENTS_BEHIND + self._writer.queue.longest_wait
+        behind = EVENTS_BEHIND + self.writer.queue.longest_wait
         return self._clock.now() - self._elector.settings.lease_duration - behind
 
     def _lose_cache(self) -> None:
         self.synced.clear()
-        self._messages.put(messages.CacheLost())
+        self.messages.put(messages.CacheLost())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._stopping = True
-        self._messages.wake()
+        self.messages.wake()
 
     async def _loop(self) -> None:
         while not self._stopping:
@@ -181,7 +140,7 @@ class Runner:
             self._tick()
             if self._may_cycle():
                 await self._cycle()
-            elif self._messages.waiting:
+            elif self.messages.waiting:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
@@ -200,17 +159,17 @@ class Runner:
             self._handle(messages.ComparisonTimed(self._clock.monotonic() - compares), self._core_clock.now())
 
     def _may_cycle(self) -> bool:
-        return self._core.ready and self.leads() and self._writer.has_room
+        return self._core.ready and self.leads() and self.writer.has_room
 
     def _drain(self) -> None:
         """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
-        waiting = self._messages.waiting
+        waiting = self.messages.waiting
         if not waiting:
             return
         now = self._core_clock.now()
         for _ in range(min(len(waiting), MESSAGES)):
             self._handle(waiting.popleft(), now)
-        self._messages.taken()
+        self.messages.taken()
 
     def _tick(self) -> None:
         wakeup = self._core.next_wakeup()
@@ -224,11 +183,11 @@ class Runner:
         seconds = None if wakeup is None else max(0.0, wakeup - self._core_clock.now())
         if self._core.ready:
             seconds = 0.05 if seconds is None else min(seconds, 0.05)
-        await self._messages.sleep(seconds)
+        await self.messages.sleep(seconds)
 
     def _handle(self, message: messages.Message, now: float) -> None:
         for action in self._core.handle(message, now):
-            self._writer.dispatch(action)
+            self.writer.dispatch(action)
 
     async def _finish(self) -> None:
         """No new cycles; the outcome of every binding, then every event and condition, each within its time.
@@ -238,13 +197,13 @@ class Runner:
         if not self.leads():
             return
         deadline = self._clock.monotonic() + BINDINGS_DEADLINE
-        while self._writer.outstanding and self._clock.monotonic() < deadline:
+        while self.writer.outstanding and self._clock.monotonic() < deadline:
             self._drain()
             await self._clock.sleep(0.01)
         self._drain()
-        if self._writer.bindings:
-            logger.warning("%d bindings were not answered before the end", self._writer.bindings)
-        await self._writer.flush()
+        if self.writer.bindings:
+            logger.warning("%d bindings were not answered before the end", self.writer.bindings)
+        await self.writer.flush()
 
 
 class MonotonicClock:

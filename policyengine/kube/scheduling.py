@@ -23,7 +23,7 @@ from policyengine.kube.policies.sources import DEFAULT_NAMESPACE
 from policyengine.kube.runner import Runner
 from policyengine.kube.stores import Store
 from policyengine.kube.watching.server_versions import ServerHistory
-from policyengine.scheduler.messages import DrivenCore
+from policyengine.scheduler.messages import DemandRemembered, DrivenCore
 from policyengine.scheduler.state import SchedulerState
 
 logger = logging.getLogger(__name__)
@@ -79,17 +79,17 @@ class Scheduler:
             clock,
             random,
             compile_files,
-            self.runner.admit,
+            self.runner.informers.admit,
             files=profiles,
             namespace=namespace,
             label_selector=label_selector,
             rollouts=lambda: self.state.rollouts,
-            record=self.runner.record,
+            record=self.runner.writer.events.record,
             leads=self.runner.leads,
             history=self.history,
         )
 
-        told = (self.runner.record, self.runner.leads, namespace, label_selector)
+        told = (self.runner.writer.events.record, self.runner.leads, namespace, label_selector)
         demand = self.state.view.demand
         self.memory = None if history is None else DemandMemory(history, demand, clock, self.runner.leads)
         self.notices = Notices(self.state, client, clock, *told) if with_notices else None
@@ -107,7 +107,7 @@ class Scheduler:
         """
         saved = None if self.memory is None else await self.memory.load()
         if saved is not None:
-            self.runner.remember(saved)
+            self.runner.messages.put(DemandRemembered(saved))
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
         beside = [asyncio.create_task(self.reloader.run())]
         if self.notices is not None:

@@ -184,14 +184,14 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         now = clock.monotonic()
         stale = [
             reflector.resource.plural
-            for reflector in scheduler.runner.reflectors
+            for reflector in scheduler.runner.informers.reflectors
             if reflector.failing_since is not None and now - reflector.failing_since > PATIENCE
         ]
         return f"no list or watch of {', '.join(stale)} succeeds" if stale else ""
 
     def bindings() -> str:
         backoffs = [profile.queue.max_backoff for profile in scheduler.state.profiles]
-        return scheduler.runner.binding_problem(max(backoffs, default=0.0))
+        return scheduler.runner.writer.binding_rights.problem(max(backoffs, default=0.0))
 
     return [Check("leaderElection", leads)], [
         Check("caches", caches),

@@ -131,8 +131,8 @@ async def scheduling(stage: Stage, wire: Wire, run: str) -> AsyncIterator[Mappin
         return any(spec["renewTime"] != spec["acquireTime"] for spec in leases)
 
     async def followed() -> bool:
-        kinds = [one.resource for one in scheduler.runner.reflectors]
-        failing = [one for one in scheduler.runner.reflectors if one.failing_since is not None]
+        kinds = [one.resource for one in scheduler.runner.informers.reflectors]
+        failing = [one for one in scheduler.runner.informers.reflectors if one.failing_since is not None]
         watches = {(kind.group, kind.plural, "watch") for kind in kinds}
         return not failing and watches <= wire.used
 
@@ -175,7 +175,7 @@ async def _come(stage: Stage, scheduler: Scheduler, run: str) -> None:
     await stage.call("POST", POLICIES, scheduling_policy(f"later{run}"))
     again = RecordEvent("", "default", f"again{run}", "", "Normal", "Tried", "Trying", "once more", "default-scheduler")
     while True:
-        scheduler.runner.record(again)
+        scheduler.runner.writer.events.record(again)
         await asyncio.sleep(0.5)
 
 

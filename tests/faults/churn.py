@@ -28,10 +28,10 @@ def kept(replica: Replica) -> dict[str, int]:
         "nominated": sum(map(len, view.nominated.values())),
         "bindings": state.bindings_under_way,
         "queued": sum(sum(state.pending_counts(profile.scheduler_name).values()) for profile in state.profiles),
-        "writes": runner._writer.queue.backlog,
-        "known": len(runner._informers.pods.store),
-        "reads": runner._writer._under_way["read"],
-        "messages": runner.backlog,
+        "writes": runner.writer.queue.backlog,
+        "known": len(runner.informers.pods.store),
+        "reads": runner.writer._under_way["read"],
+        "messages": len(runner.messages.waiting),
         "tasks": len(asyncio.all_tasks()),
     }
 

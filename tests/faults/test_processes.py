@@ -20,8 +20,8 @@ from tests.faulty_server import effects
 
 def beginning_at_once(patch: Any) -> None:
     async def announce(self: Any, ready: Any) -> None:
-        await self._informers.nodes.synced.wait()
-        self._messages.put(CacheSynced())
+        await self.informers.nodes.synced.wait()
+        self.messages.put(CacheSynced())
 
     patch.setattr(Runner, "_announce", announce)
 

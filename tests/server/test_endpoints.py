@@ -132,7 +132,7 @@ async def test_a_scheduler_that_runs_is_ready_check_by_check_unless_a_watch_fail
         _, text = await at.get("/readyz?verbose")
         assert text.splitlines() == [*(f"[+]{check} ok" for check in checks), "check passed"]
         # A watch that fails for long makes it unready.
-        at.scheduler.runner.reflectors[1].failing_since = SystemClock().monotonic() - 60
+        at.scheduler.runner.informers.reflectors[1].failing_since = SystemClock().monotonic() - 60
         status, text = await at.get("/readyz")
         assert status == 503 and "no list or watch of pods succeeds" in text
         assert (await at.get("/livez"))[0] == 200

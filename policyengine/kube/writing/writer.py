@@ -88,7 +88,7 @@ class Writer:
             clock, random, name="writes", workers=WRITES, limiter=client.limiter, on_problem=logger.warning
         )
         self._questions = RequestQueue(clock, random, name="extender_questions", workers=QUESTIONS_AT_ONCE)
-        self._events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
+        self.events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
         self._conditions = ConditionWriter(client, clock, self.queue, self._pods, self._history)
         self.binding_rights = BindingRights(clock)
         self._under_way: Counter[str] = Counter()
@@ -111,7 +111,7 @@ class Writer:
                 if logger.isEnabledFor(logging.DEBUG):
                     logger.debug("binding", extra=_about(action))
             case actions.RecordEvent():
-                self._events.record(action)
+                self.events.record(action)
                 if logger.isEnabledFor(logging.DEBUG):
                     pod = f"{action.namespace}/{action.name}"
                     logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
@@ -141,10 +141,6 @@ class Writer:
             self._answer(outcome if since == self._history.generation else _of_another_generation(outcome))
 
         (queue or self.queue).send(send)
-
-    def record(self, event: actions.RecordEvent) -> None:
-        """Write an Event soon, behind the bindings."""
-        self._events.record(event)
 
     @property
     def bindings(self) -> int:

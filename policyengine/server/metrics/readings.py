@@ -31,7 +31,7 @@ def read_before_scrape(metrics: SchedulerMetrics, scheduler: Scheduler, clock: C
         metrics.work_waited.observe((name,), waited)
         metrics.work_duration.observe((name,), worked)
 
-    for queue in scheduler.runner.queues:
+    for queue in scheduler.runner.writer.queues:
         for counts, _ in queue.depths:
             counts.observe = ended
     metrics.before_scrape(read)
@@ -99,8 +99,8 @@ def _read_cache(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
 def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
     runner, elector = scheduler.runner, scheduler.elector
     metrics.leader.read([((), float(elector is None or elector.holds()))])
-    metrics.message_queue.read([((), float(runner.backlog))])
-    metrics.goroutines.read([(("binding",), float(runner.bindings_outstanding))])
+    metrics.message_queue.read([((), float(len(runner.messages.waiting)))])
+    metrics.goroutines.read([(("binding",), float(runner.writer.bindings))])
     if scheduler.notices is not None:
         most = scheduler.notices.not_served.most_common(NAMES)
         metrics.not_served.read(((name,), float(count)) for name, count in most)
@@ -109,13 +109,13 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
     now = clock.monotonic()
     metrics.watch_failing.read(
         ((reflector.resource.plural,), 0.0 if reflector.failing_since is None else now - reflector.failing_since)
-        for reflector in runner.reflectors
+        for reflector in runner.informers.reflectors
     )
 
 
 def _read_work(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
     now = clock.monotonic()
-    for queue in scheduler.runner.queues:
+    for queue in scheduler.runner.writer.queues:
         for counts, depth in queue.depths:
             if not counts.adds:
                 continue

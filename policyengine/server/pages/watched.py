@@ -60,7 +60,7 @@ class WatchedSource:
     async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
         """As far as it is known by now."""
         missing = () if self._runner.synced.is_set() else ("the first lists are not in yet: reload soon",)
-        stale = [one.resource.plural for one in self._runner.reflectors if one.failing_since is not None]
+        stale = [one.resource.plural for one in self._runner.informers.reflectors if one.failing_since is not None]
         lost = (
             (f"{', '.join(stale)} cannot be watched at the moment; what is shown of them may be old",) if stale else ()
         )
