@@ -35,7 +35,7 @@ from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import GROUP_UNSCHEDULABLE, Core, group_message
 from policyengine.scheduler.gangs import group_preemption, node_choice, topology_placement
-from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Draft, Refused
+from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Attempt, Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
@@ -56,57 +56,47 @@ def needed(core: Core, gang: Gang) -> int:
 
 def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> None:
     """Try to place the gang, one of whose members the profile's queue has just popped."""
-    members = _members_to_try(served, gang, popped)
-    count = needed(core, gang)
+    attempt = Attempt(core, served, gang, _members_to_try(served, gang, popped), needed(core, gang))
     group = topology_placement.constraint_of(popped.pod)
     if group is not None:
-        _run_within(core, served, gang, group, members, popped, max(1, count))
+        _run_within(replace(attempt, count=max(1, attempt.count)), group, popped)
         return
-    draft = Draft(core, served)
-    if draft.fill(members, count):
-        _commit(core, served, gang, draft, popped)
+    draft = Draft(attempt)
+    if draft.fill():
+        _commit(attempt, draft, popped)
         return
     draft.undo()
-    packed = Draft(core, served)
-    if draft.held and count <= len(members) <= MOST_PACKED and packed.pack(members, count):
-        _commit(core, served, gang, packed, popped)
+    packed = Draft(attempt)
+    if draft.held and attempt.count <= len(attempt.members) <= MOST_PACKED and packed.pack():
+        _commit(attempt, packed, popped)
         return
     packed.undo()
-    message = _message(gang, draft, count, len(members))
-    refused = _refused_either_way(gang, members, draft, packed)
-    if _preempt_whole(core, served, gang, members, count, refused, message):
+    message = _message(attempt, draft)
+    refused = _refused_either_way(attempt, draft, packed)
+    if _preempt_whole(attempt, refused, message):
         return
-    for make_room in (Draft.make_room, Draft.pack_making_room) if _may_preempt(core, served, members, count) else ():
-        cleared = Draft(core, served)
-        helps = make_room(cleared, members, count, gang.members)
+    for make_room in (Draft.make_room, Draft.pack_making_room) if _may_preempt(attempt) else ():
+        cleared = Draft(attempt)
+        helps = make_room(cleared)
         cleared.undo()
         if helps:
-            _preempt(core, served, gang, cleared, members, refused, message)
+            _preempt(attempt, cleared, refused, message)
             return
-    _refuse(core, served, gang, members, refused, message)
-    node_choice.reserve_for(core, served, gang, members, count)
+    _refuse(attempt, refused, message)
+    node_choice.reserve_for(attempt)
     _note_when_overdue(core, gang)
 
 
-def _run_within(
-    core: Core,
-    served: ServedProfile,
-    gang: Gang,
-    group: NativePodGroup,
-    members: list[QueuedPod],
-    popped: QueuedPod,
-    count: int,
-) -> None:
+def _run_within(attempt: Attempt, group: NativePodGroup, popped: QueuedPod) -> None:
     """As `run`, of a group whose members stand in one domain: also those that it could do without."""
-    found = topology_placement.place(core, served, group, members, count)
+    found = topology_placement.place(attempt, group)
     if found.draft is not None:
-        _commit(core, served, gang, found.draft, popped)
+        _commit(attempt, found.draft, popped)
         return
     first = next(iter(found.refused.values()), None)
     why = "" if first is None else f"; {first.queued.pod.key}: {first.message}"
-    _refuse(core, served, gang, members, found.refused, f"gang {gang.rule}: {found.message}{why}")
-    reason = SCHEDULER_ERROR if found.is_error else UNSCHEDULABLE
-    _tell_groups(core, members, reason, found.group_message)
+    _refuse(attempt, found.refused, f"gang {attempt.gang.rule}: {found.message}{why}")
+    _tell_groups(attempt, SCHEDULER_ERROR if found.is_error else UNSCHEDULABLE, found.group_message)
 
 
 def preempt_for_one(core: Core, served: ServedProfile, gang: Gang, queued: QueuedPod, diagnosis: Diagnosis) -> bool:
@@ -114,7 +104,7 @@ def preempt_for_one(core: Core, served: ServedProfile, gang: Gang, queued: Queue
     made room for so."""
     message = diagnosis.message()
     refused = {queued.uid: Refused(queued, message, diagnosis.plugins, diagnosis.pending_plugins, diagnosis)}
-    return _preempt_whole(core, served, gang, [queued], 1, refused, message)
+    return _preempt_whole(Attempt(core, served, gang, [queued], 1), refused, message)
 
 
 def try_again_overdue(core: Core) -> None:
@@ -150,18 +140,19 @@ def _may_be_helped(refused_by: Set[str], gang: Gang, permits: set[str]) -> bool:
     return gang.rule in refused_by or refused_by.isdisjoint(permits)
 
 
-def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped: QueuedPod) -> None:
+def _commit(attempt: Attempt, draft: Draft, popped: QueuedPod) -> None:
+    core, served, gang = attempt.core, attempt.served, attempt.gang
     draft.keep()
     node_choice.placed(core, gang)
     placed = {held.queued.uid for held in draft.held}
     for held in draft.held:
         core.number(held)
     for held in draft.held:
-        _begin(core, served, held.queued)
+        _begin(attempt, held.queued)
         core.took(held)
     for one in draft.refused.values():
         if one.is_error:
-            _begin(core, served, one.queued)
+            _begin(attempt, one.queued)
             core.fail(served, one.queued, SCHEDULER_ERROR, one.message)
     refusal = draft.refused.get(popped.uid)  # none either where there were enough before it was its turn
     if popped.uid not in placed and not (refusal is not None and refusal.is_error):
@@ -172,29 +163,31 @@ def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped:
         ask_permit(core, held)
 
 
-def _begin(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
+def _begin(attempt: Attempt, queued: QueuedPod) -> None:
     """Count the attempt of a member that was brought along; the popped one's is counted."""
+    core, served = attempt.core, attempt.served
     if queued.place is not Place.IN_FLIGHT:
         served.queue.detach(queued)
         served.queue.begin(queued)
         core.timeline.record(queued.uid, core.now, "attempted", queued.attempts, served.runtime.policy_hash)
 
 
-def _may_preempt(core: Core, served: ServedProfile, members: list[QueuedPod], count: int) -> bool:
-    if not served.runtime.post_filters or len(members) < count or count > MOST_PREEMPTING:
-        return False
-    return not any(preempt.is_room_coming(core, served, queued.pod) for queued in members)
+def _may_preempt(attempt: Attempt) -> bool:
+    enough = attempt.count <= min(len(attempt.members), MOST_PREEMPTING)
+    return bool(attempt.served.runtime.post_filters) and enough and not _is_room_coming(attempt)
 
 
-def _refuse(
-    core: Core, served: ServedProfile, gang: Gang, members: list[QueuedPod], refused: dict[str, Refused], message: str
-) -> None:
+def _is_room_coming(attempt: Attempt) -> bool:
+    return any(preempt.is_room_coming(attempt.core, attempt.served, queued.pod) for queued in attempt.members)
+
+
+def _refuse(attempt: Attempt, refused: dict[str, Refused], message: str) -> None:
     """No member is placed: tell each, and have it wait for what may cure it."""
+    core, served, members = attempt.core, attempt.served, attempt.members
     count = max(queued.unschedulable_count for queued in members)
-    is_coming = any(preempt.is_room_coming(core, served, queued.pod) for queued in members)
-    nominated = None if is_coming else ""
+    nominated = None if _is_room_coming(attempt) else ""
     for queued in members:
-        _begin(core, served, queued)
+        _begin(attempt, queued)
     for queued in members:
         queued.unschedulable_count = count
         one = refused.get(queued.uid)
@@ -203,82 +196,67 @@ def _refuse(
         elif one is not None and one.plugins:
             core.fail(served, queued, UNSCHEDULABLE, message, one.plugins, one.pending, nominated)
         else:
-            core.fail(served, queued, UNSCHEDULABLE, message, frozenset({gang.rule}), nominated=nominated)
+            core.fail(served, queued, UNSCHEDULABLE, message, frozenset({attempt.gang.rule}), nominated=nominated)
     failed = next((one for one in refused.values() if one.is_error), None)
     if failed is not None:
-        _tell_groups(core, members, SCHEDULER_ERROR, group_message(SCHEDULER_ERROR, failed.message, waits=False))
+        _tell_groups(attempt, SCHEDULER_ERROR, group_message(SCHEDULER_ERROR, failed.message, waits=False))
 
 
-def _tell_groups(core: Core, members: list[QueuedPod], reason: str, message: str) -> None:
+def _tell_groups(attempt: Attempt, reason: str, message: str) -> None:
     """What came of the attempt is the same for all members, and so for their PodGroup."""
-    for queued in members:
-        core.pod_groups.refuse(queued.pod, reason, message)
+    for queued in attempt.members:
+        attempt.core.pod_groups.refuse(queued.pod, reason, message)
 
 
-def _refused_either_way(gang: Gang, members: list[QueuedPod], draft: Draft, packed: Draft) -> dict[str, Refused]:
+def _refused_either_way(attempt: Attempt, draft: Draft, packed: Draft) -> dict[str, Refused]:
     """What keeps each member waiting: its own refusal, and what refused one of them packed tightly. The next time it is
     the packing that may fit, and where another plugin than before stood against it nobody would be woken."""
     also = frozenset(plugin for one in packed.refused.values() for plugin in one.plugins)
     if not also:
         return draft.refused
     found = {}
-    for queued in members:
+    for queued in attempt.members:
         one = draft.refused.get(queued.uid) or Refused(queued, "")
-        own = one.plugins or frozenset({gang.rule})
+        own = one.plugins or frozenset({attempt.gang.rule})
         found[queued.uid] = one if one.is_error else replace(one, plugins=own | also)
     return found
 
 
-def _preempt(
-    core: Core,
-    served: ServedProfile,
-    gang: Gang,
-    draft: Draft,
-    members: list[QueuedPod],
-    refused: dict[str, Refused],
-    message: str,
-) -> None:
+def _preempt(attempt: Attempt, draft: Draft, refused: dict[str, Refused], message: str) -> None:
     """The whole gang fits once the victims are gone: they go, and the room is kept for the members nominated to it."""
-    _refuse(core, served, gang, members, refused, message)
-    _tell_groups(core, members, UNSCHEDULABLE, group_message(UNSCHEDULABLE, message, waits=True))
+    _refuse(attempt, refused, message)
+    _tell_groups(attempt, UNSCHEDULABLE, group_message(UNSCHEDULABLE, message, waits=True))
     for held in draft.held:
-        preempt.nominate(core, held.queued.pod, held.node)
+        preempt.nominate(attempt.core, held.queued.pod, held.node)
     for held, victims, why in draft.victims:
-        preempt.clear(core, served, [(held.queued, held.node)], victims, why)
+        preempt.clear(attempt.core, attempt.served, [(held.queued, held.node)], victims, why)
 
 
-def _preempt_whole(
-    core: Core,
-    served: ServedProfile,
-    gang: Gang,
-    members: list[QueuedPod],
-    count: int,
-    refused: dict[str, Refused],
-    message: str,
-) -> bool:
+def _preempt_whole(attempt: Attempt, refused: dict[str, Refused], message: str) -> bool:
     """Make room as for a PodGroup as a whole, or refuse it; False where it is not made so."""
-    own = group_preemption.preempts_whole(core, served, members)
-    if own is None or not _may_preempt(core, served, members, count):
+    own = group_preemption.preempts_whole(attempt)
+    if own is None or not _may_preempt(attempt):
         return False
-    room = group_preemption.find_room(core, served, gang, own, members, count)
-    _refuse(core, served, gang, members, refused, message)
+    room = group_preemption.find_room(attempt, own)
+    _refuse(attempt, refused, message)
     if room.why_not:
-        _tell_groups(core, members, UNSCHEDULABLE, f"{GROUP_UNSCHEDULABLE}, {room.why_not}")
-        node_choice.reserve_for(core, served, gang, members, count)
-        _note_when_overdue(core, gang)
+        _tell_groups(attempt, UNSCHEDULABLE, f"{GROUP_UNSCHEDULABLE}, {room.why_not}")
+        node_choice.reserve_for(attempt)
+        _note_when_overdue(attempt.core, attempt.gang)
         return True
     for held in room.held:
-        preempt.nominate(core, held.queued.pod, held.node)
+        preempt.nominate(attempt.core, held.queued.pod, held.node)
     places = [(held.queued, held.node) for held in room.held]
-    preempt.clear(core, served, places, room.victims, group=own.metadata.uid)
+    preempt.clear(attempt.core, attempt.served, places, room.victims, group=own.metadata.uid)
     return True
 
 
-def _message(gang: Gang, draft: Draft, count: int, members: int) -> str:
+def _message(attempt: Attempt, draft: Draft) -> str:
     """`gang crew: room for 2 of 4 members; default/b: 0/3 nodes are available: …`"""
+    rule, count, members = attempt.gang.rule, attempt.count, len(attempt.members)
     placed, refused = len(draft.held), draft.refused
     if members < count and placed == members:
-        return f"gang {gang.rule}: {members} of the {count} members still to be placed can be tried now"
-    said = f"gang {gang.rule}: room for {placed} of {count} members"
+        return f"gang {rule}: {members} of the {count} members still to be placed can be tried now"
+    said = f"gang {rule}: room for {placed} of {count} members"
     first = next(iter(refused.values()), None)
     return said if first is None else f"{said}; {first.queued.pod.key}: {first.message}"

@@ -6,7 +6,7 @@ that are planned for them. Until the draft is kept it causes no event, no timeli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +23,7 @@ from policyengine.framework.scoring import NOMINATED, PACKED, Choice, unscored
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, QueuedPod
 from policyengine.scheduler.reservations import Reservation
 
@@ -45,14 +46,27 @@ class Refused:
     is_error: bool = False
 
 
-class Draft:
-    """A decision about several pods of one profile, while it is being made."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """Members of a gang that are tried together."""
 
-    def __init__(self, core: Core, served: ServedProfile, within: NDArray[np.bool_] | None = None) -> None:
+    core: Core
+    served: ServedProfile
+    gang: Gang
+    members: list[QueuedPod]
+    """In the queue's order."""
+    count: int
+    """How many of them have to be placed."""
+
+
+class Draft:
+    """The decision about an attempt's members, while it is being made."""
+
+    def __init__(self, attempt: Attempt, within: NDArray[np.bool_] | None = None) -> None:
         """`within`: the rows on which members may be placed, `bool[nodes]`; None for any."""
-        self._core = core
+        self._attempt = attempt
+        self._core, self._served = attempt.core, attempt.served
         self._within = within
-        self._served = served
         self._undo = ExitStack()
         self.held: list[Reservation] = []
         """The members placed, in order."""
@@ -61,12 +75,12 @@ class Draft:
         self.victims: list[tuple[Reservation, tuple[PodInfo, ...], str]] = []
         """For whom room would have to be made, who would have to go for it, and why these."""
 
-    def fill(self, members: Sequence[QueuedPod], needed: int) -> bool:
-        """Place `needed` of the members, the first that fit; whether there are enough.
+    def fill(self) -> bool:
+        """Place as many of the members as are needed, the first that fit; whether there are enough.
 
         Those refused by a plugin that the placing of other pods may help are tried again while members are placed.
         """
-        waiting = list(members)
+        waiting, needed = self._attempt.members, self._attempt.count
         helped = _helped_by_placing(self._served.runtime.profile)
         while waiting and len(self.held) < needed:
             before = len(self.held)
@@ -79,30 +93,29 @@ class Draft:
             waiting = [one.queued for one in self.refused.values() if one.plugins & helped]
         return len(self.held) >= needed
 
-    def pack(self, members: Sequence[QueuedPod], needed: int) -> bool:
-        """Place the `needed` smallest members, the largest of these first, each where it leaves the least room; whether
-        there are enough. Finds room that the policy's own scores have scattered."""
-        return all(self._place(queued, is_tight=True) for queued in self._smallest(members, needed))
+    def pack(self) -> bool:
+        """Place the smallest members, the largest of these first, each where it leaves the least room; whether there
+        are enough. Finds room that the policy's own scores have scattered."""
+        return all(self._place(queued, is_tight=True) for queued in self._smallest())
 
-    def make_room(self, members: Sequence[QueuedPod], needed: int, kept: Collection[str]) -> bool:
-        """As `fill`, and place members that were refused where room can be made for them, as if it were made. `kept`:
-        UIDs of pods that are not to go for it."""
-        self.fill(members, needed)
+    def make_room(self) -> bool:
+        """As `fill`, and place members that were refused where room can be made for them, as if it were made."""
+        self.fill()
+        needed = self._attempt.count
         spare = len(self.held) + len(self.refused) - needed
         for one in list(islice(self.refused.values(), MOST_PREEMPTING)):
             if spare < 0 or len(self.held) >= needed:
                 break
             if self.victims and self._place(one.queued):
                 continue  # there is room where a whole gang went for another member
-            if not self._clear(one, kept):
+            if not self._clear(one):
                 spare -= 1
         return len(self.held) >= needed
 
-    def pack_making_room(self, members: Sequence[QueuedPod], needed: int, kept: Collection[str]) -> bool:
+    def pack_making_room(self) -> bool:
         """As `pack`, and make room for a member that fits nowhere before smaller ones are placed."""
         return all(
-            self._place(queued, is_tight=True) or self._clear(self.refused[queued.uid], kept)
-            for queued in self._smallest(members, needed)
+            self._place(queued, is_tight=True) or self._clear(self.refused[queued.uid]) for queued in self._smallest()
         )
 
     def without(self, uids: Iterable[str]) -> None:
@@ -145,9 +158,9 @@ class Draft:
             return self._take(queued, unscored(PACKED, diagnosis, node))
         return self._take(queued, select_node(evaluator, pod, snapshot, diagnosis))
 
-    def _smallest(self, members: Sequence[QueuedPod], needed: int) -> list[QueuedPod]:
-        """The `needed` smallest members, the largest first."""
-        return sorted(members, key=self._size)[needed - 1 :: -1]
+    def _smallest(self) -> list[QueuedPod]:
+        """The smallest members, as many as are needed, the largest first."""
+        return sorted(self._attempt.members, key=self._size)[self._attempt.count - 1 :: -1]
 
     def _size(self, queued: QueuedPod) -> tuple[float, str]:
         """What the pod asks for, as parts of what the cluster has, added up."""
@@ -185,13 +198,15 @@ class Draft:
         self._core.unreserve(held, announce=False)
         self._core.view.forget(held.queued.uid)
 
-    def _clear(self, refused: Refused, kept: Collection[str]) -> bool:
+    def _clear(self, refused: Refused) -> bool:
+        """Place the member where room can be made for it without its mates."""
         runtime, view, queued, diagnosis = self._served.runtime, self._core.view, refused.queued, refused.diagnosis
+        mates = self._attempt.gang.members
         if diagnosis is None:
             return False
         found = run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, view)
         node = found.nominated_node_name
-        if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):
+        if not found.status.is_success or not node or any(victim.uid in mates for victim in found.victims):
             return False
         self.without(victim.uid for victim in found.victims)
         if self._take(queued, unscored(NOMINATED, diagnosis, node)) is not None:

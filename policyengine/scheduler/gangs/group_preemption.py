@@ -31,10 +31,8 @@ from policyengine.plugins.preemption.default_preemption import NEVER
 from policyengine.plugins.preemption.preemptible import Preemptible
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets
 from policyengine.scheduler.core import GROUP_UNSCHEDULABLE, Core
-from policyengine.scheduler.gangs.gang_draft import Draft
-from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.gangs.gang_draft import Attempt, Draft
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.reservations import Reservation
 
 NOBODY = "No preemption victims found for incoming preemptor"
@@ -65,33 +63,32 @@ class _Unit:
         return -self.priority, not is_group, -len(self.pods) if is_group else 0, began
 
 
-def preempts_whole(core: Core, served: ServedProfile, members: Sequence[QueuedPod]) -> NativePodGroup | None:
+def preempts_whole(attempt: Attempt) -> NativePodGroup | None:
     """The PodGroup for which room is made so."""
-    group = members[0].pod.group
+    pod = attempt.members[0].pod
+    group = pod.group
     if not isinstance(group, NativePodGroup) or group.spec.priority is None:
         return None
-    profile = served.runtime.profile
-    return group if Preemptible(members[0].pod, profile, core.view).by_priority_alone else None
+    profile = attempt.served.runtime.profile
+    return group if Preemptible(pod, profile, attempt.core.view).by_priority_alone else None
 
 
-def find_room(
-    core: Core, served: ServedProfile, gang: Gang, group: NativePodGroup, members: Sequence[QueuedPod], count: int
-) -> GroupRoom:
-    """Whom to evict, so that `count` of the members fit."""
-    if any(queued.pod.shape.spec.preemption_policy == "Never" for queued in members):
+def find_room(attempt: Attempt, group: NativePodGroup) -> GroupRoom:
+    """Whom to evict, so that enough of the members fit."""
+    if any(queued.pod.shape.spec.preemption_policy == "Never" for queued in attempt.members):
         return GroupRoom(NEVER)
-    units = [one for one in _units(core, gang) if one.priority < (group.spec.priority or 0)]
+    units = [one for one in _units(attempt.core, attempt.gang) if one.priority < (group.spec.priority or 0)]
     if not units:
         return GroupRoom(NOBODY)
     gone = {pod.uid for unit in units for pod in unit.pods}
-    placed = _placed_without(core, served, members, count, gone)
+    placed = _placed_without(attempt, gone)
     if placed is None:
         return GroupRoom(GROUP_UNSCHEDULABLE)
 
     def fits(returning: Sequence[_Unit]) -> bool:
         nonlocal placed
         back = {pod.uid for unit in returning for pod in unit.pods}
-        found = _placed_without(core, served, members, count, gone - back)
+        found = _placed_without(attempt, gone - back)
         if found is not None:
             gone.difference_update(back)
             placed = found
@@ -99,7 +96,7 @@ def find_room(
 
     units.sort(key=lambda unit: unit.importance)
     everybody = [pod for unit in units for pod in unit.pods]
-    violated = DisruptionBudgets(core.view.snapshot()).violated_by(everybody)
+    violated = DisruptionBudgets(attempt.core.view.snapshot()).violated_by(everybody)
     breaks = {pod.uid: breaking for pod, breaking in zip(everybody, violated, strict=True)}
     for violating in (True, False):
         _put_back([one for one in units if any(breaks[pod.uid] for pod in one.pods) is violating], fits)
@@ -114,13 +111,11 @@ def _put_back(units: Sequence[_Unit], fits: Callable[[Sequence[_Unit]], bool]) -
     _put_back(units[middle:], fits)
 
 
-def _placed_without(
-    core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int, gone: set[str]
-) -> tuple[Reservation, ...] | None:
-    draft = Draft(core, served)
+def _placed_without(attempt: Attempt, gone: set[str]) -> tuple[Reservation, ...] | None:
+    draft = Draft(attempt)
     try:
         draft.without(sorted(gone))
-        return tuple(draft.held) if draft.fill(members, count) else None
+        return tuple(draft.held) if draft.fill() else None
     finally:
         draft.undo()
 

@@ -20,10 +20,8 @@ from math import inf
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs.gang_draft import Draft
-from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.gangs.gang_draft import Attempt, Draft
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.reserved_room import ReservedRoom, ends
 
@@ -31,8 +29,9 @@ Places = dict[str, list["PodInfo"]]
 """Node -> the members that are to stand there."""
 
 
-def reserve_for(core: Core, served: ServedProfile, gang: Gang, members: Sequence[QueuedPod], count: int) -> None:
-    """The gang was refused: reserve room for `count` more members, if it asks for that and fits once pods have gone."""
+def reserve_for(attempt: Attempt) -> None:
+    """The gang was refused: reserve room for those needed, if it asks for that and fits once pods have gone."""
+    core, gang, members, count = attempt.core, attempt.gang, attempt.members, attempt.count
     room = core.reserved_room
     if gang.refused_since is None:
         gang.refused_since = core.now
@@ -42,16 +41,16 @@ def reserve_for(core: Core, served: ServedProfile, gang: Gang, members: Sequence
     if gang.unplaceable == tried:
         return
     core.reserved_room = None  # the gang itself may use it
-    places = _places(core, served, members, count, list(room.members_on)) if room is not None else None
+    places = _places(attempt, list(room.members_on)) if room is not None else None
     if places is None:
-        places = _choose(core, served, members, count)
+        places = _choose(attempt)
     if places is None:
         gang.unplaceable = tried
         if room is not None:
             end(core)
         return
     priority = max(queued.pod.priority for queued in members)
-    core.reserved_room = ReservedRoom(gang, served, gang.refused_since + gang.waits, places, priority)
+    core.reserved_room = ReservedRoom(gang, attempt.served, gang.refused_since + gang.waits, places, priority)
     if room is None:
         for queued in members:
             core.timeline.record(queued.uid, core.now, "room kept", ", ".join(sorted(places)))
@@ -83,21 +82,21 @@ def _requeue_refused(core: Core) -> None:
         served.queue.try_again(refused, core.now, "RoomGivenUp", RESERVED_ROOM)
 
 
-def _choose(core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int) -> Places | None:
+def _choose(attempt: Attempt) -> Places | None:
     """The members' places when as few nodes as will do have drained; None if the gang fits not even on all."""
-    order = _by_draining(core)
+    order = _by_draining(attempt.core)
     least, most = 0, 1
     places = None
     while places is None:  # twice as many each time, then halves: few tries if few nodes will do
         most = min(most, len(order))
-        places = _places(core, served, members, count, order[:most])
+        places = _places(attempt, order[:most])
         if places is None:
             if most == len(order):
                 return None
             least, most = most, 2 * most
     while most - least > 1:
         middle = (least + most) // 2
-        found = _places(core, served, members, count, order[:middle])
+        found = _places(attempt, order[:middle])
         if found is None:
             least = middle
         else:
@@ -105,15 +104,13 @@ def _choose(core: Core, served: ServedProfile, members: Sequence[QueuedPod], cou
     return places
 
 
-def _places(
-    core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int, drained: Sequence[str]
-) -> Places | None:
+def _places(attempt: Attempt, drained: Sequence[str]) -> Places | None:
     """The members' places once these nodes have drained; None if there are not enough."""
     for place in (Draft.fill, Draft.pack):
-        draft = Draft(core, served)
+        draft = Draft(attempt)
         try:
-            draft.without(pod.uid for name in drained for pod in _draining(core, name))
-            if place(draft, members, count):
+            draft.without(pod.uid for name in drained for pod in _draining(attempt.core, name))
+            if place(draft):
                 places: Places = {}
                 for held in draft.held:
                     places.setdefault(held.node, []).append(held.queued.pod)

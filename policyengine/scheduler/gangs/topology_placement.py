@@ -30,9 +30,7 @@ from policyengine.cluster.workload_objects import NativePodGroup
 from policyengine.framework.profile import GROUP_PLACEMENT
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.scheduler.core import GROUP_UNSCHEDULABLE, Core
-from policyengine.scheduler.gangs.gang_draft import Draft, Refused
-from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.gangs.gang_draft import Attempt, Draft, Refused
 
 Mask = NDArray[np.bool_]
 NONE_FEASIBLE = "no feasible placements found"
@@ -63,10 +61,10 @@ def constraint_of(pod: PodInfo) -> NativePodGroup | None:
     return group if isinstance(group, NativePodGroup) and group.topology_key else None
 
 
-def place(
-    core: Core, served: ServedProfile, group: NativePodGroup, members: Sequence[QueuedPod], count: int
-) -> Placement:
-    """Look for a domain in which `count` of the members fit, and place as many there as do."""
+def place(attempt: Attempt, group: NativePodGroup) -> Placement:
+    """Look for a domain in which enough of the members fit, and place as many there as do."""
+    core, members, count = attempt.core, attempt.members, attempt.count
+    everybody = replace(attempt, count=len(members))
     standing = _standing(core, group)
     try:
         domains = _domains(core, group.topology_key, standing)
@@ -80,23 +78,23 @@ def place(
     scored: list[tuple[str, int, int]] = []
     first = ""
     for name, rows in domains.items():
-        draft = Draft(core, served, rows)
-        draft.fill(members, len(members))
+        draft = Draft(everybody, rows)
+        draft.fill()
         held = draft.held
         draft.undo()
         first = first or f"room for {len(held)} of {count} members in the first, `{name}`"
         _add(refused, draft.refused)
         if len(held) >= count:
             pods = [one.queued.pod for one in held]
-            scored.append((name, len(standing) + len(held), _fullness(core, served, rows, pods)))
+            scored.append((name, len(standing) + len(held), _fullness(attempt, rows, pods)))
     if not scored:
         message = f"0/{len(domains)} domains of `{group.topology_key}` are available: {first}"
         told = f"0/{len(domains)} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
         return Placement(None, refused, message, told + _unhelped(group))
     most = max(pods for _, pods, _ in scored)
     best = max(scored, key=lambda one: one[1] * 100 // most + one[2])  # of equals the first
-    draft = Draft(core, served, domains[best[0]])
-    draft.fill(members, len(members))
+    draft = Draft(everybody, domains[best[0]])
+    draft.fill()
     return Placement(draft, draft.refused, "", "")
 
 
@@ -139,11 +137,11 @@ def _add(refused: dict[str, Refused], more: dict[str, Refused]) -> None:
             refused[uid] = replace(known, plugins=known.plugins | one.plugins, pending=known.pending | one.pending)
 
 
-def _fullness(core: Core, served: ServedProfile, rows: Mask, pods: Sequence[PodInfo]) -> int:
+def _fullness(attempt: Attempt, rows: Mask, pods: Sequence[PodInfo]) -> int:
     """NodeResourcesFit's part of the domain's score, weighted; 0 where it does not score."""
     chosen = np.flatnonzero(rows)
     return sum(
-        weight * plugin.score_placement(core.view.nodes, chosen, [pod.shape for pod in pods])
-        for plugin, weight in served.runtime.profile.scores
+        weight * plugin.score_placement(attempt.core.view.nodes, chosen, [pod.shape for pod in pods])
+        for plugin, weight in attempt.served.runtime.profile.scores
         if isinstance(plugin, NodeResourcesFit)
     )
