@@ -17,12 +17,17 @@ class Action(msgspec.Struct, frozen=True):
     """Something that the core asks for."""
 
 
-class Bind(Action, frozen=True):
-    """Create the binding of a pod to a node."""
+class Named(msgspec.Struct, frozen=True):
+    """The pod that an action is about, or another object."""
 
     uid: str
     namespace: str
     name: str
+
+
+class Bind(Named, Action, frozen=True):
+    """Create the binding of a pod to a node."""
+
     node: str
     policy_hash: str
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -46,13 +51,10 @@ class PatchObject(Action, frozen=True):
     patch: ObjectPatch
 
 
-class PatchPodCondition(Action, frozen=True):
+class PatchPodCondition(Named, Action, frozen=True):
     """Set the pod's PodScheduled condition to False, and its nominated node where one is named. Without a reason only
     the latter."""
 
-    uid: str
-    namespace: str
-    name: str
     reason: str
     """`Unschedulable`, `SchedulerError` or `SchedulingGated`; "" leaves the condition alone."""
     message: str
@@ -61,12 +63,9 @@ class PatchPodCondition(Action, frozen=True):
     """None leaves the field alone, an empty string clears it."""
 
 
-class RecordEvent(Action, frozen=True):
+class RecordEvent(Named, Action, frozen=True):
     """Write an Event about a pod, worded as kube-scheduler words it, or about another object."""
 
-    uid: str
-    namespace: str
-    name: str
     resource_version: str
     type: str
     """`Normal` or `Warning`."""
@@ -84,13 +83,10 @@ class RecordEvent(Action, frozen=True):
     """The policy that decided, as `NAME@HASH`, the hash's first 12 characters; "" where none did."""
 
 
-class DeleteVictim(Action, frozen=True):
+class DeleteVictim(Named, Action, frozen=True):
     """Mark a pod as one that has to go (condition DisruptionTarget), then delete it, if it still is the one with
     this UID; answer with `VictimDeleted` or `VictimNotDeleted`."""
 
-    uid: str
-    namespace: str
-    name: str
     preemptor: str
     """UID of the pod that needs the room; "" where a binding of ours does not hold (`binding.verification`)."""
     message: str
@@ -104,12 +100,9 @@ class DeleteVictim(Action, frozen=True):
     """The version at which it was decided; it is left alone at any other one. "" for whichever it has."""
 
 
-class AskExtenders(Action, frozen=True):
+class AskExtenders(Named, Action, frozen=True):
     """Ask extenders about the nodes that fit a pod; answer with `ExtendersAnswered`."""
 
-    uid: str
-    namespace: str
-    name: str
     number: int
     """Tells questions apart."""
     extenders: tuple[int, ...]
@@ -126,12 +119,9 @@ class NodeVictims(msgspec.Struct, frozen=True):
     """How many of them break a disruption budget."""
 
 
-class AskAboutVictims(Action, frozen=True):
+class AskAboutVictims(Named, Action, frozen=True):
     """Ask extenders on which nodes room may be made for a pod that fits nowhere; answer with `VictimsAnswered`."""
 
-    uid: str
-    namespace: str
-    name: str
     number: int
     """Tells questions apart."""
     extenders: tuple[int, ...]
@@ -142,13 +132,10 @@ class AskAboutVictims(Action, frozen=True):
     """Node -> UID -> (namespace, name): who stands there, or would have to leave elsewhere with those who do."""
 
 
-class ReadPod(Action, frozen=True):
+class ReadPod(Named, Action, frozen=True):
     """Read one pod from the server, as it is and not as a cache knows it; answer with `PodRead`, `PodDeleted` or
     `ReadPodFailed`."""
 
-    uid: str
-    namespace: str
-    name: str
     asked_at: float = 0.0
     """When that was, in seconds: what the answer shows is not older."""
 
@@ -160,12 +147,9 @@ class ReadNodePods(Action, frozen=True):
     node: str
 
 
-class Log(Action, frozen=True):
+class Log(Named, Action, frozen=True):
     """Say a line of a policy's (`on POINT log "…"`) where the program's log goes."""
 
-    uid: str
-    namespace: str
-    name: str
     point: str
     """The extension point, as the policy names it."""
     node: str
