@@ -26,6 +26,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
@@ -150,11 +151,9 @@ class LeaderElector:
 
     async def _rest(self) -> None:
         """Until the next renewal is due: at once, where the server has gone back."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.retry_period):
                 await self._hurry.wait()
-        except TimeoutError:
-            pass
         self._hurry.clear()
 
     async def release(self) -> None:

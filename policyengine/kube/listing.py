@@ -64,24 +64,20 @@ async def list_policies(client: Client) -> tuple[list[PolicySource], list[str]]:
     found: list[PolicySource] = []
     for form in FORMS:
         try:
-            found += [form(one) async for one in _selected(client, form.KIND, selector(form), left_out)]
+            found += [form(one) for one in await _selected(client, form.KIND, selector(form), left_out)]
         except ApiError as error:
             _leave_out(form.KIND, error, left_out)
     return found, left_out
 
 
-async def _selected(client: Client, kind: Kind[Any], labels: str, left_out: list[str]) -> AsyncIterator[Any]:
+async def _selected(client: Client, kind: Kind[Any], labels: str, left_out: list[str]) -> list[Any]:
     """Those of all namespaces; where that is refused, those of `NAMESPACES`."""
     try:
-        everywhere = [one async for one in _decoded(client, kind, left_out, "", labels)]
+        return [one async for one in _decoded(client, kind, left_out, "", labels)]
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        everywhere = []
-        for namespace in NAMESPACES:
-            everywhere += [one async for one in _decoded(client, kind, left_out, namespace, labels)]
-    for one in everywhere:
-        yield one
+    return [one for where in NAMESPACES async for one in _decoded(client, kind, left_out, where, labels)]
 
 
 async def _decoded(

@@ -23,12 +23,12 @@ from http import HTTPStatus
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import Kind
+from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
-from policyengine.kube.policies.reports import CONTROLLER
+from policyengine.kube.policies.reports import event_about
 from policyengine.kube.policies.scheduling_policy import FORMS, Form, selector
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.state import SchedulerState
@@ -122,7 +122,7 @@ class Notices:
             self._told.add(pod.uid)
             names = ", ".join(nearest_first(pod.scheduler_name, ours)[:NAMES]) or "none"
             note = f"nobody serves schedulerName `{pod.scheduler_name}`; served by policies: {names}"
-            self._record(_event("v1", "Pod", pod.uid, pod.namespace, pod.name, "NotServed", "Scheduling", note))
+            self._record(event_about(PODS, pod, "NotServed", "Scheduling", note))
 
     def look_at_neighbours(self) -> None:
         """Tell of others who bind pods to the same nodes."""
@@ -135,7 +135,8 @@ class Notices:
             how, remedy = _SAME_NAME if name in served else _SAME_NODES
             note = _NEIGHBOUR.format(name=escaped(name), node=node, how=how, remedy=remedy)
             logger.warning("%s", note)
-            self._record(_event("v1", "Node", node, "", node, "SharedWithOtherScheduler", "Binding", note))
+            about = ObjectMeta(name=node, uid=node)
+            self._record(event_about(NODES, about, "SharedWithOtherScheduler", "Binding", note))
 
     async def look_elsewhere(self) -> None:
         """Tell of policies in namespaces that are not read. Raises `ApiError`, `ConnectionFailed`."""
@@ -149,8 +150,7 @@ class Notices:
                 if about.uid in self._seen and about.uid not in self._told_policies:
                     self._told_policies.add(about.uid)
                     note = f"policies are read in namespace `{self._namespace}`; nobody reads this one"
-                    who = about.uid, about.namespace, about.name
-                    self._record(_event(kind.api_version, kind.kind, *who, "PolicyNotRead", "Loading", note))
+                    self._record(event_about(kind, about, "PolicyNotRead", "Loading", note))
         self._seen = seen
         self._told_policies &= seen
 
@@ -175,21 +175,3 @@ class Notices:
             if error.status != HTTPStatus.NOT_FOUND:  # else a kind that this cluster has not
                 raise
         return found
-
-
-def _event(
-    api_version: str, kind: str, uid: str, namespace: str, name: str, reason: str, action: str, note: str
-) -> RecordEvent:
-    return RecordEvent(
-        uid=uid,
-        namespace=namespace,
-        name=name,
-        resource_version="",
-        type="Warning",
-        reason=reason,
-        action=action,
-        note=note,
-        scheduler_name=CONTROLLER,
-        kind=kind,
-        api_version=api_version,
-    )

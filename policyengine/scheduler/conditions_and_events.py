@@ -14,7 +14,7 @@ from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-_NOTE_LIMIT = 1024
+NOTE_LIMIT = 1024
 """Bytes; the API server refuses longer notes (NoteLengthLimit, apis/core/validation/events.go)."""
 _CUT = " ..."
 _LOST = "another scheduler bound pods to {node} at the same time, beside which this one does not fit: {reason}"
@@ -83,9 +83,9 @@ def not_evicted(pod: PodInfo, node: str, reason: str, policy: str) -> RecordEven
 
 def cut(text: str) -> str:
     """The text as far as an event has room for it."""
-    if len(text) <= _NOTE_LIMIT // 4 or len(text.encode()) <= _NOTE_LIMIT:
+    if len(text) <= NOTE_LIMIT // 4 or len(text.encode()) <= NOTE_LIMIT:
         return text
-    kept = text.encode()[: _NOTE_LIMIT - len(_CUT)]
+    kept = text.encode()[: NOTE_LIMIT - len(_CUT)]
     return kept.decode(errors="ignore") + _CUT
 
 

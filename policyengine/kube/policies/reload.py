@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from math import inf
 from random import Random
@@ -103,8 +104,19 @@ class PolicyReloader:
         self._arrived = asyncio.Event()
         self._has_candidates = asyncio.Event()
         self._limiter = CompileLimiter()
-        self._reflectors = {
-            form: _reflector(form, client, clock, random, history, namespace, label_selector) for form in FORMS
+        self._reflectors: dict[Form, Reflector[Any]] = {
+            form: Reflector(
+                client,
+                form.KIND,
+                clock,
+                random,
+                history=history,
+                namespace=namespace,
+                label_selector=selector(form, label_selector),
+                on_problem=logger.warning,
+                on_absent=_tell_absent,
+            )
+            for form in FORMS
         }
         self._reports = PolicyReports(client, clock, random, record, leads)
         if history is not None:
@@ -175,11 +187,9 @@ class PolicyReloader:
         due = min([self._reports.correction_due, *map(self._due_at, self._waiting, self._waiting.values())])
         wait = due - self._clock.monotonic()
         if wait > 0:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(None if wait == inf else wait):
                     await self._arrived.wait()
-            except TimeoutError:
-                pass
         self._arrived.clear()  # and not before: the list may be in by the time this is first waited for
 
     def _due_at(self, key: SourceKey, source: PolicySource | None) -> float:
@@ -307,28 +317,6 @@ class PolicyReloader:
                 self._reports.tell_suspended(self._seen[key], rollout)
             else:
                 self._reports.tell_progress(self._seen[key], rollout, is_last)
-
-
-def _reflector(
-    form: Form,
-    client: Client,
-    clock: Clock,
-    random: Random,
-    history: ServerHistory | None,
-    namespace: str,
-    label_selector: str,
-) -> Reflector[Any]:
-    return Reflector(
-        client,
-        form.KIND,
-        clock,
-        random,
-        history=history,
-        namespace=namespace,
-        label_selector=selector(form, label_selector),
-        on_problem=logger.warning,
-        on_absent=_tell_absent,
-    )
 
 
 def _tell_absent(error: ApiError) -> None:

@@ -17,9 +17,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from random import Random
+from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.objects import format_time
+from policyengine.cluster.kinds import Kind
+from policyengine.cluster.objects import ObjectMeta, format_time
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.precedence import SourceKey, Standing
 from policyengine.kube.policies.rollout_settings import Suspension, described, found
@@ -141,7 +144,9 @@ class PolicyReports:
         if report.state != ACCEPTED:
             logger.warning("%s is %s: %s", source.key, report.state, note)
         if self._leads():
-            self._record(_event(source, "Normal" if report.state == ACCEPTED else "Warning", report.state, note))
+            # Without a version of the object, so that the same again is the same event.
+            type_, reason = "Normal" if report.state == ACCEPTED else "Warning", f"Policy{report.state.capitalize()}"
+            self._record(event_about(source.KIND, source.metadata, reason, "Loading", note, type_))
 
     def _correct(self, source: PolicySource) -> None:
         """Write again what was said, if somebody else has changed it since."""
@@ -172,19 +177,20 @@ class PolicyReports:
             self._written[key] = (number(identity(answer).resource_version), self._clock.monotonic())
 
 
-def _event(source: PolicySource, type_: str, state: str, note: str) -> RecordEvent:
-    # Without a version of the object, so that the same again is the same event.
-    meta = source.metadata
+def event_about(
+    kind: Kind[Any], about: ObjectMeta | PodInfo, reason: str, action: str, note: str, type_: str = "Warning"
+) -> RecordEvent:
+    """An Event of ours about an object."""
     return RecordEvent(
-        uid=meta.uid,
-        namespace=meta.namespace,
-        name=meta.name,
+        uid=about.uid,
+        namespace=about.namespace,
+        name=about.name,
         resource_version="",
         type=type_,
-        reason=f"Policy{state.capitalize()}",
-        action="Loading",
+        reason=reason,
+        action=action,
         note=note,
         scheduler_name=CONTROLLER,
-        kind=source.KIND.kind,
-        api_version=source.KIND.api_version,
+        kind=kind.kind,
+        api_version=kind.api_version,
     )

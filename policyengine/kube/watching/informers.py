@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -37,46 +38,35 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Change, Observed
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    CandidateRemoved,
-    Message,
-    NodeDeleted,
-    NodeObserved,
-    ObjectDeleted,
-    ObjectObserved,
-    PodDeleted,
-    PodObserved,
-    ProfileRemoved,
-    ProfileReplaced,
-)
+from policyengine.scheduler import messages
 
 logger = logging.getLogger(__name__)
 
 ALWAYS: tuple[Kind[Any], ...] = (NODES, PODS, NAMESPACES, SERVICES)
 """Rules may read these without a plugin's help."""
 
-PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
+PolicyLoaded = messages.ProfileReplaced | messages.CandidateLoaded
+PolicyMessage = PolicyLoaded | messages.ProfileRemoved | messages.CandidateRemoved
 
 
 class MessageQueue:
     """Messages that the core has not taken in yet."""
 
     def __init__(self, limit: int) -> None:
-        self.waiting: deque[Message] = deque()
+        self.waiting: deque[messages.Message] = deque()
         """The oldest first; the loop takes them from here, and says so (`taken`)."""
         self._limit = limit
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
 
-    def put(self, message: Message) -> None:
+    def put(self, message: messages.Message) -> None:
         """Behind those that wait already."""
         self.waiting.append(message)
         self._wake.set()
 
-    async def fill(self, messages: Iterable[Message]) -> None:
+    async def fill(self, many: Iterable[messages.Message]) -> None:
         """Put many, and return once there is room for more."""
-        self.waiting.extend(messages)
+        self.waiting.extend(many)
         self._wake.set()
         while len(self.waiting) > self._limit:
             self._room.clear()
@@ -94,11 +84,9 @@ class MessageQueue:
     async def sleep(self, seconds: float | None) -> None:
         """Until a message comes or somebody calls `wake`, `seconds` at most; None for however long it takes."""
         self._wake.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
 
 def kinds_read(profile: Profile) -> set[str]:
@@ -118,7 +106,7 @@ class Informers:
         client: Client,
         clock: Clock,
         random: Random,
-        messages: MessageQueue,
+        queue: MessageQueue,
         profiles: Iterable[Profile],
         history: ServerHistory,
     ) -> None:
@@ -127,7 +115,7 @@ class Informers:
         self._client = client
         self._clock = clock
         self._random = random
-        self._messages = messages
+        self._queue = queue
         kinds = set[str]().union(*map(_followed, profiles))
         resources = dict.fromkeys([*ALWAYS, *(WATCHED[kind] for kind in sorted(kinds))])
         self._by_kind = {resource.kind: self._reflector(resource) for resource in resources}
@@ -169,20 +157,17 @@ class Informers:
                     group.create_task(self._follow(self._by_kind[kind]))
                 for kind in kinds:
                     await self._by_kind[kind].synced.wait()
-                self._messages.put(message)
+                self._queue.put(message)
 
     def admit(self, message: PolicyMessage) -> None:
         """Pass a policy on to the core, at once where all it reads is known, else as soon as it is."""
         if self._settled.is_set() and all(
             kind in self._by_kind and self._by_kind[kind].synced.is_set() for kind in _kinds_of(message)
         ):
-            self._messages.put(message)
+            self._queue.put(message)
             return
-        if isinstance(message, ProfileReplaced | CandidateLoaded):
-            scheduler_name = message.profile.scheduler_name
-        else:
-            scheduler_name = message.scheduler_name
-        name = scheduler_name, isinstance(message, CandidateLoaded | CandidateRemoved)
+        about = message.profile if isinstance(message, PolicyLoaded) else message
+        name = about.scheduler_name, isinstance(message, messages.CandidateLoaded | messages.CandidateRemoved)
         self._admitted.pop(name, None)
         self._admitted[name] = message
         self._settled.clear()
@@ -215,12 +200,12 @@ class Informers:
     async def _follow(self, reflector: Reflector[Any]) -> None:
         kind = reflector.resource.kind
         async for batch in reflector.batches():
-            await self._messages.fill([_message(kind, change) for change in batch])
+            await self._queue.fill([_message(kind, change) for change in batch])
 
 
 def _kinds_of(message: PolicyMessage) -> set[str]:
     """The kinds that have to be known before the core is told."""
-    return _followed(message.profile) if isinstance(message, ProfileReplaced | CandidateLoaded) else set()
+    return _followed(message.profile) if isinstance(message, PolicyLoaded) else set()
 
 
 def _followed(profile: Profile) -> set[str]:
@@ -229,16 +214,16 @@ def _followed(profile: Profile) -> set[str]:
     return found | {FINISHED_MEMBERS.kind} if POD_GROUP in found else found
 
 
-def _message(kind: str, change: Change[Any]) -> Message:
+def _message(kind: str, change: Change[Any]) -> messages.Message:
     if isinstance(change, Observed):
         if kind in POD_KINDS:
-            return PodObserved(change.object, change.anew)
+            return messages.PodObserved(change.object, change.anew)
         if kind == NODES.kind:
-            return NodeObserved(change.object, change.anew)
-        return ObjectObserved(kind, change.object, change.anew)
+            return messages.NodeObserved(change.object, change.anew)
+        return messages.ObjectObserved(kind, change.object, change.anew)
     if kind == PODS.kind:
-        return PodDeleted(change.namespace, change.name, change.uid)
+        return messages.PodDeleted(change.namespace, change.name, change.uid)
     if kind == NODES.kind:
-        return NodeDeleted(change.name)
+        return messages.NodeDeleted(change.name)
     kind = FINISHED_PODS.kind if kind in POD_KINDS else kind
-    return ObjectDeleted(kind, change.namespace, change.name)
+    return messages.ObjectDeleted(kind, change.namespace, change.name)

@@ -33,10 +33,9 @@ from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.watching.store import Malformed, Store, identity
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition, RecordEvent
+from policyengine.scheduler.conditions_and_events import cut
 
 SERIES = 8192
-NOTE_LIMIT = 1024
-"""Bytes of a note the API server accepts (events.k8s.io validation)."""
 NAME_LIMIT = 236
 """Characters of an object's name in an event's, which has at most 253."""
 SCHEDULED = "Scheduled"
@@ -134,7 +133,7 @@ class EventRecorder:
                 "apiVersion": event.api_version,
                 "resourceVersion": event.resource_version,
             },
-            "note": _cut(escaped(event.note)),
+            "note": cut(escaped(event.note)),
             "type": event.type,
             "deprecatedSource": {},
             "deprecatedFirstTimestamp": None,
@@ -170,14 +169,6 @@ class EventRecorder:
 
 def _growth(series: _Series) -> dict[str, object]:
     return {"series": {"count": series.count, "lastObservedTime": series.last}}
-
-
-def _cut(note: str) -> str:
-    """A note over the limit ends in ` ...`, as kube-scheduler cuts it."""
-    encoded = note.encode()
-    if len(encoded) <= NOTE_LIMIT:
-        return note
-    return encoded[: NOTE_LIMIT - 4].decode("utf-8", "ignore") + " ..."
 
 
 @dataclass(slots=True)

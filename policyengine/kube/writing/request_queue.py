@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
@@ -207,11 +208,9 @@ class RequestQueue:
     async def _woken(self) -> None:
         """Wait for a request, a free worker, or the end of a pause."""
         pause = self._pause_left
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause if self._waiting and pause > 0 else None):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def _send(self, request: Request, added: tuple[int, float]) -> None:
         try:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from policyengine.clock import micro_time
 from policyengine.kube.http.client import Client, ConnectionFailed
-from policyengine.kube.writing.pod_events import NOTE_LIMIT, EventRecorder
+from policyengine.kube.writing.pod_events import EventRecorder
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent
+from policyengine.scheduler.conditions_and_events import NOTE_LIMIT
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import VirtualClock, run
 from tests.kube.writing.recorded_writes import accept, recorded, running
