@@ -16,10 +16,12 @@ from benchmarks.decisions import EPOCH, Core, decoded, pods_of
 from benchmarks.figures import Figure
 from benchmarks.workloads import Json, Workload, peer_node, pod
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import NODE_DELETE
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import CyclesRequested, PodObserved
+from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 
 REFUSED_BY = frozenset({"NodeResourcesFit"})
@@ -70,7 +72,7 @@ def _idle_event(pending: int) -> float:
 def _held(pending: int) -> tuple[SchedulingQueue, Sequence[PodInfo]]:
     """A queue that holds so many pods, and a batch more."""
     infos = [PodInfo(one) for one in pods_of(Workload("queue", "", 1, pending + BATCH, pod, peer_node), "bench")]
-    line = SchedulingQueue(default_profile(), now=EPOCH)
+    line = SchedulingQueue(default_profile(), PodTimelines(), ClusterView(), EPOCH)
     for info in infos[:pending]:
         line.add(info, EPOCH)
     gc.collect()

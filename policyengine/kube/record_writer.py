@@ -16,12 +16,11 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.runner import Runner
+from policyengine.kube.runner import Onlooker, Runner
 from policyengine.recording.directory import DirectoryInUse, Limits, RecordingDirectory
 from policyengine.recording.encoding import Began
 from policyengine.recording.recorder import Recorder, RecordingCore
 from policyengine.recording.redaction import Redaction
-from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import CacheSynced, DrivenCore, Message
 from policyengine.scheduler.state import SchedulerState
 from policyengine.version import __version__
@@ -32,27 +31,6 @@ PERIOD = 1.0
 """Seconds between two frames: what a process that is killed loses."""
 MOST_WAITING = 256 << 20
 """Bytes that may wait for the disk."""
-
-
-class _Onlooker:
-    """Stands where a core would: it decides nothing."""
-
-    ready = has_decided = False
-    has_listed = False
-    """Whether all that is there was known at some time."""
-
-    def handle(self, message: Message, now: float) -> list[Action]:
-        """Nothing is asked for."""
-        self.has_listed = self.has_listed or isinstance(message, CacheSynced)
-        return []
-
-    def next_wakeup(self, now: float = 0.0) -> float | None:
-        """Never."""
-        return None
-
-    def may_bind(self, uid: str) -> bool:
-        """Nothing is bound."""
-        return False
 
 
 class RecordingUnusable(Exception):
@@ -88,7 +66,7 @@ class RecordWriter:
         self._recorder = Recorder(began, state.profiles, self._full.set, self._redaction, state.break_ties_by)
         return RecordingCore(core or state, self._recorder)
 
-    def watched(self, onlooker: _Onlooker) -> RecordingCore:
+    def watched(self, onlooker: Onlooker) -> RecordingCore:
         """The same where nothing is decided."""
         began = Began(__version__, self._run, watched_only=True)
         self._recorder = Recorder(began, (), self._full.set, self._redaction)
@@ -154,8 +132,13 @@ async def watch_cluster(
     """Record what happens in a cluster until `stop` is set. Every kind that a policy may read is listed and watched;
     whether all of them were listed at some time."""
     reads_everything = Profile("watched", "", "", kinds=(*BY_KIND, FINISHED_PODS.kind))
-    onlooker = _Onlooker()
-    runner = Runner(writer.watched(onlooker), client, clock, random, profiles=[reads_everything])
+    has_listed = False
+
+    def note(message: Message, now: float) -> None:
+        nonlocal has_listed
+        has_listed = has_listed or isinstance(message, CacheSynced)
+
+    runner = Runner(writer.watched(Onlooker(note)), client, clock, random, profiles=[reads_everything])
     async with writer.running():
         await runner.run(stop)
-    return onlooker.has_listed
+    return has_listed

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from policyengine.clock import Clock
@@ -22,6 +22,7 @@ from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.watching.server_versions import ServerHistory
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler import messages
+from policyengine.scheduler.actions import Action
 from policyengine.scheduler.binding.bind_result import SLEW
 
 logger = logging.getLogger(__name__)
@@ -204,6 +205,29 @@ class Runner:
         if self.writer.bindings:
             logger.warning("%d bindings were not answered before the end", self.writer.bindings)
         await self.writer.flush()
+
+
+class Onlooker:
+    """Stands where a core would, and decides nothing."""
+
+    ready = has_decided = False
+
+    def __init__(self, told: Callable[[messages.Message, float], object]) -> None:
+        """`told` hears every message, and when it came."""
+        self._told = told
+
+    def handle(self, message: messages.Message, now: float) -> list[Action]:
+        """Nothing is asked for."""
+        self._told(message, now)
+        return []
+
+    def next_wakeup(self, now: float = 0.0) -> float | None:
+        """Never."""
+        return None
+
+    def may_bind(self, uid: str) -> bool:
+        """Nothing is bound."""
+        return False
 
 
 class MonotonicClock:

@@ -17,7 +17,6 @@ SCHEDULER_ERROR = "SchedulerError"
 NOTE_LIMIT = 1024
 """Bytes; the API server refuses longer notes (NoteLengthLimit, apis/core/validation/events.go)."""
 _CUT = " ..."
-_LOST = "another scheduler bound pods to {node} at the same time, beside which this one does not fit: {reason}"
 
 
 def scheduled(pod: PodInfo, node: str, policy: str) -> RecordEvent:
@@ -70,15 +69,14 @@ def preempted(
     return _event(victim, "Normal", "Preempted", "Preempting", note, policy, preemptor.scheduler_name)
 
 
-def evicted(pod: PodInfo, node: str, reason: str, policy: str) -> RecordEvent:
-    """The pod's binding did not hold beside what another scheduler bound to the node."""
-    return _event(pod, "Warning", "Evicted", "Binding", cut(_LOST.format(node=node, reason=reason)), policy, node=node)
-
-
-def not_evicted(pod: PodInfo, node: str, reason: str, policy: str) -> RecordEvent:
-    """As `evicted`, but nobody would make the pod anew."""
-    note = f"{_LOST.format(node=node, reason=reason)}; it has no controller to make it anew, so the kubelet decides"
-    return _event(pod, "Warning", "NotEvicted", "Binding", cut(note), policy, node=node)
+def lost(pod: PodInfo, node: str, reason: str, policy: str) -> RecordEvent:
+    """The pod's binding did not hold beside what another scheduler bound to the node: it is evicted, if somebody would
+    make it anew."""
+    note = f"another scheduler bound pods to {node} at the same time, beside which this one does not fit: {reason}"
+    what = "Evicted"
+    if pod.owner is None:
+        what, note = "NotEvicted", f"{note}; it has no controller to make it anew, so the kubelet decides"
+    return _event(pod, "Warning", what, "Binding", cut(note), policy, node=node)
 
 
 def cut(text: str) -> str:

@@ -36,7 +36,7 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
         policy_replacement.replace_profile(served.queue, profile, known, _others(core, profile), core.now)
         return
     runtime = ProfileRuntime(profile)
-    queue = SchedulingQueue(profile, core.timeline, core.now, core.view)
+    queue = SchedulingQueue(profile, core.timeline, core.view, core.now)
     served = ServedProfile(runtime, queue)
     core.profiles[served.scheduler_name] = served
     _note(served, core.now)

@@ -145,7 +145,7 @@ def _verify(core: Core, unverified: UnverifiedBindings, node: str, listed: froze
         core.timeline.record(uid, core.now, "gives way", node, reason)
         if pod.owner is None:
             unverified.forget(uid, node)
-            core.actions.append(conditions_and_events.not_evicted(pod, node, reason, bound.runtime.policy))
+            core.actions.append(conditions_and_events.lost(pod, node, reason, bound.runtime.policy))
         else:
             bound.is_evicted = True
             absent.add(uid)
@@ -184,7 +184,7 @@ def _eviction(pod: PodInfo, node: str, reason: str, policy: str) -> DeleteVictim
         preemptor="",
         message=f"{pod.scheduler_name}: node {node} was bound to by another scheduler at the same time: {reason}",
         observed_generation=pod.generation,
-        event=conditions_and_events.evicted(pod, node, reason, policy),
+        event=conditions_and_events.lost(pod, node, reason, policy),
         reason="EvictionByScheduler",
         resource_version=pod.resource_version,
     )

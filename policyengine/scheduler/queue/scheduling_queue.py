@@ -52,15 +52,8 @@ _QUEUED = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
 class SchedulingQueue(SubQueues):
     """The pending pods of one profile. Methods take `now` in seconds; it must not go back."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        timeline: PodTimelines | None = None,
-        now: float = 0.0,
-        view: ClusterView | None = None,
-    ) -> None:
-        """`view`: where the shares of tenants are read; without one all of them are 0."""
-        super().__init__(profile, timeline or PodTimelines(), ClusterView() if view is None else view)
+    def __init__(self, profile: Profile, timeline: PodTimelines, view: ClusterView, now: float) -> None:
+        super().__init__(profile, timeline, view)
         self._next_flush = _next_multiple(FLUSH_PERIOD, now)
         self._next_minute = _next_multiple(60.0, now)
         self._next_gang_messages = self._untold_since = inf

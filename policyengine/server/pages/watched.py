@@ -13,34 +13,10 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.listing import list_policies
 from policyengine.kube.policies.serving import serving
-from policyengine.kube.runner import Runner
+from policyengine.kube.runner import Onlooker, Runner
 from policyengine.plugins.registry import with_default_profile
-from policyengine.scheduler.actions import Action
-from policyengine.scheduler.messages import Message
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.pages.source import Moment
-
-
-class _Onlooker:
-    """Has the core know what comes, and never decide nor ask for anything."""
-
-    ready = has_decided = False
-
-    def __init__(self, state: SchedulerState) -> None:
-        self._state = state
-
-    def handle(self, message: Message, now: float) -> list[Action]:
-        """What the core asks for is not done."""
-        self._state.handle(message, now)
-        return []
-
-    def next_wakeup(self, now: float = 0.0) -> float | None:
-        """Never."""
-        return None
-
-    def may_bind(self, uid: str) -> bool:
-        """Nothing is bound."""
-        return False
 
 
 class WatchedSource:
@@ -78,7 +54,7 @@ async def watched(
     sources, left_out = await list_policies(client)
     found = serving(sources, registry)
     state = SchedulerState(with_default_profile(given or found.profiles))
-    runner = Runner(_Onlooker(state), client, clock, random, profiles=state.profiles)
+    runner = Runner(Onlooker(state.handle), client, clock, random, profiles=state.profiles)
     said = "the cluster is only watched: why a pod waits is what its own scheduler last said of it"
     stop = asyncio.Event()
     work = asyncio.create_task(runner.run(stop))

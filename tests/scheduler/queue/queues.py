@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
@@ -11,6 +12,7 @@ from policyengine.framework.events import (
 )
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.builders import make_pod
 from tests.scheduler.driver import Label, Rule
@@ -44,7 +46,7 @@ def rules(*more):
 
 
 def queue(*more, **changes):
-    return SchedulingQueue(replace(rules(*more), **changes), now=0.0)
+    return SchedulingQueue(replace(rules(*more), **changes), PodTimelines(), ClusterView(), 0.0)
 
 
 def info(name="p", **labels):
