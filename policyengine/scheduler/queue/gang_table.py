@@ -103,40 +103,31 @@ class Gang:
         waits = f"; {first} waits for its own scheduler" if first else ""
         return f"gang {self.rule}: {exist} of {self.wanted} members exist{waits}"
 
-    def add(self, uid: str, terms: Terms) -> bool:
-        """Count a member; whether the gang became complete or incomplete by it."""
+    def add(self, uid: str, terms: Terms) -> None:
+        """Count a member."""
         self.members[uid] = terms
         self._terms[terms] += 1
-        return self._flipped()
 
-    def remove(self, uid: str) -> bool:
-        """Count a member no more; whether the gang became complete or incomplete by it."""
+    def remove(self, uid: str) -> None:
+        """Count a member no more."""
         if uid in self.members:
             self._terms -= Counter([self.members.pop(uid)])
         self.placed.discard(uid)
         self.elsewhere.discard(uid)
         self.awaited.pop(uid, None)
-        return self._flipped()
 
-    def count(self, uid: str, awaited: str) -> bool:
-        """Count a member that needs no place of ours, or the one called `awaited` that waits for another scheduler;
-        whether the gang became complete or incomplete by it."""
+    def count(self, uid: str, awaited: str) -> None:
+        """Count a member that needs no place of ours, or the one called `awaited` that waits for another scheduler."""
         self.awaited.pop(uid, None)
         if awaited:
             self.awaited[uid] = awaited
         else:
             self.elsewhere.add(uid)
-        return self._flipped()
 
     @property
     def is_empty(self) -> bool:
         """Whether nobody is counted."""
         return not (self.members or self.elsewhere or self.awaited)
-
-    def _flipped(self) -> bool:
-        before = self.is_complete
-        self.is_complete = len(self.members) >= self.minimum
-        return before is not self.is_complete
 
 
 class GangTable:
@@ -188,14 +179,14 @@ class GangTable:
                 self.note_place(pod)
                 gang.requeue_refused = True  # somebody else placed the member
             return []
-        flipped = self.forget(pod.uid)
+        left, joined = self._leave(pod.uid), None
         if joins is not None:
-            joined = self._join(pod.uid, *joins)
+            rule, key, terms = joins
+            joined = self._gang_of[pod.uid] = self._of_key(rule, key)
+            joined.add(pod.uid, terms)
             self.note_place(pod)
-            self._gang_of[pod.uid].requeue_refused = True
-            # A member that left and came back with other terms is one change, or none.
-            flipped = [gang for gang in flipped if gang is not joined] + ([joined] if joined else [])
-        return flipped
+            joined.requeue_refused = True
+        return self._flipped(left, joined)
 
     def observe_other(self, pod: PodInfo, is_ours: bool) -> list[Gang]:
         """A pod that is finished, or of another scheduler, came or changed: it may count (rule 6)."""
@@ -209,15 +200,13 @@ class GangTable:
             known = "" if pod.uid in before.elsewhere else before.awaited.get(pod.uid)
             if known == awaited:
                 return []
-        flipped = self.forget(pod.uid)
+        left = self._leave(pod.uid)
         gang = self._gang_of[pod.uid] = self._of_key(*joins)
-        changed = gang.count(pod.uid, awaited)
-        self._recount(gang)
+        gang.count(pod.uid, awaited)
         if gang.members:
             self.changed[joins] = gang
             gang.requeue_refused = True
-        others = [one for one in flipped if one is not gang]
-        return others if changed == (len(others) < len(flipped)) else [*others, gang]
+        return self._flipped(left, gang)
 
     def _joins_beside(self, pod: PodInfo, is_ours: bool) -> tuple[str, str] | None:
         """Rule and key of the gang that counts the pod though it is not to be placed. A rule that fails has none."""
@@ -262,12 +251,15 @@ class GangTable:
 
     def forget(self, uid: str) -> list[Gang]:
         """The pod is no member any more: deleted, finished, or of another gang."""
+        return self._flipped(self._leave(uid))
+
+    def _leave(self, uid: str) -> Gang | None:
+        """Take the pod out of its gang, which this answers with."""
         self._problems.pop(uid, None)
         gang = self._gang_of.pop(uid, None)
         if gang is None:
-            return []
-        flipped = gang.remove(uid)
-        self._recount(gang)
+            return None
+        gang.remove(uid)
         if gang.members:
             self.changed[gang.rule, gang.key] = gang
             gang.requeue_refused = True
@@ -275,7 +267,21 @@ class GangTable:
             if gang.is_empty:
                 del self._gangs[gang.rule, gang.key]
             self.changed.pop((gang.rule, gang.key), None)
-        return [gang] if flipped else []
+        return gang
+
+    def _flipped(self, *touched: Gang | None) -> list[Gang]:
+        """Those of the gangs that are complete and were not before, or the other way round; a member that left and came
+        back with other terms is one change, or none."""
+        found = []
+        for gang in dict.fromkeys(one for one in touched if one is not None):
+            before, gang.is_complete = gang.is_complete, len(gang.members) >= gang.minimum
+            if before is not gang.is_complete:
+                found.append(gang)
+            if gang.is_complete or not gang.members:
+                self.recounted.pop((gang.rule, gang.key), None)
+            else:
+                self.recounted[gang.rule, gang.key] = gang
+        return found
 
     def _membership(self, pod: PodInfo) -> tuple[str, str, Terms] | None:
         for rule in self._rules:
@@ -284,21 +290,8 @@ class GangTable:
                 return rule.name, key, Terms(max(1, rule.minimum(pod)), rule.timeout(pod), rule.waits(pod))
         return None
 
-    def _join(self, uid: str, rule: str, key: str, terms: Terms) -> Gang | None:
-        gang = self._of_key(rule, key)
-        self._gang_of[uid] = gang
-        flipped = gang.add(uid, terms)
-        self._recount(gang)
-        return gang if flipped else None
-
     def _of_key(self, rule: str, key: str) -> Gang:
         gang = self._gangs.get((rule, key))
         if gang is None:
             gang = self._gangs[rule, key] = Gang(rule, key)
         return gang
-
-    def _recount(self, gang: Gang) -> None:
-        if gang.is_complete or not gang.members:
-            self.recounted.pop((gang.rule, gang.key), None)
-        else:
-            self.recounted[gang.rule, gang.key] = gang
