@@ -109,13 +109,8 @@ class Scheduler:
         if saved is not None:
             self.runner.messages.put(DemandRemembered(saved))
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
-        beside = [asyncio.create_task(self.reloader.run())]
-        if self.notices is not None:
-            beside.append(asyncio.create_task(self.notices.run()))
-        if self.memory is not None:
-            beside.append(asyncio.create_task(self.memory.run()))
-        if self.elector is not None:
-            beside.append(asyncio.create_task(self.elector.run()))
+        parts = (self.reloader, self.notices, self.memory, self.elector)
+        beside = [asyncio.create_task(part.run()) for part in parts if part is not None]
         try:
             await asyncio.wait({schedule, *beside}, return_when=asyncio.FIRST_COMPLETED)
             for task in beside:

@@ -102,7 +102,7 @@ def awaited(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Questio
     if question is None or question.number != asked.number:
         return None
     del core.consulted[asked.uid]
-    queued = question.served.queue.get(asked.uid)
+    queued = question.served.queue.pods.get(asked.uid)
     return question if queued is question.queued and queued.place is Place.IN_FLIGHT else None
 
 

@@ -285,7 +285,7 @@ class Core:
         time."""
         pod = self.view.pods.get(uid)
         served = None if pod is None else self.profile_of(pod)
-        queued = None if served is None else served.queue.get(uid)
+        queued = None if served is None else served.queue.pods.get(uid)
         if served is not None and queued is not None:
             backoff = self.now + served.queue.backoff_q.duration(queued.unschedulable_count)
             served.queue.try_again([queued], self.now, why, at_least=max(not_before, backoff))

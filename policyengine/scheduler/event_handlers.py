@@ -259,7 +259,7 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
     """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
     core.confirmed.discard(new.uid)
     core.waits_no_more(new.uid)
-    if served is not None and new.uid in served.queue:
+    if served is not None and new.uid in served.queue.pods:
         waiting = core.waiting_pods.pop(new.uid, None)
         if waiting is not None:
             core.unreserve(waiting.held)

@@ -79,5 +79,5 @@ def profile_removed(core: Core, message: ProfileRemoved) -> None:
     if served is None or not served.is_served:
         return
     served.is_served = False
-    for queued in served.queue:
+    for queued in served.queue.pods.values():
         core.timeline.record(queued.uid, core.now, "unserved", message.scheduler_name)

@@ -80,7 +80,7 @@ class ServedProfiles(dict[str, ServedProfile], SchedulingStatus):
     def queued(self, pod: PodInfo) -> tuple[float, int] | None:
         """Since when the pod waits, and how often it was tried before the attempt under way."""
         served = self.get(pod.scheduler_name)
-        queued = None if served is None else served.queue.get(pod.uid)
+        queued = None if served is None else served.queue.pods.get(pod.uid)
         return None if queued is None else (queued.queued_at, queued.attempts - (queued.place is Place.IN_FLIGHT))
 
     def gang(self, pod: PodInfo) -> GangStatus | None:

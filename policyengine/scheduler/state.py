@@ -149,7 +149,9 @@ class SchedulerState:
         served = self._core.profiles.get(scheduler_name)
         if served is None:
             return [], []
-        return served.queue.active_q.in_order(), [one for one in served.queue if one.place is not Place.ACTIVE]
+        return served.queue.active_q.in_order(), [
+            one for one in served.queue.pods.values() if one.place is not Place.ACTIVE
+        ]
 
     def shares(self, scheduler_name: str) -> dict[str, float]:
         """The dominant share of each tenant, divided by its weight; empty for a policy without `fair by`."""
@@ -160,7 +162,7 @@ class SchedulerState:
     def last_message(self, uid: str) -> str:
         """What was last said of why the pod waits, of a held one how far its gang is now; empty where nothing was."""
         for served in self._core.profiles.values():
-            queued, gang = served.queue.get(uid), served.queue.gang_of(uid)
+            queued, gang = served.queue.pods.get(uid), served.queue.gang_of(uid)
             if queued is not None and queued.place is Place.HELD and gang is not None:
                 return gang.message
         return self._core.timeline.last_message(uid)
@@ -197,7 +199,7 @@ class SchedulerState:
         if pod.state is PodState.BOUND:
             return "bound"
         served = core.profile_of(pod)
-        queued = None if served is None else served.queue.get(uid)
+        queued = None if served is None else served.queue.pods.get(uid)
         if served is None or not served.is_served or queued is None:
             return "being deleted" if pod.deleting else "unserved"
         return queued.place.value

@@ -10,9 +10,9 @@ import pytest
 from policyengine.kube import limited_process
 from policyengine.kube.http import aiohttp_transport
 from policyengine.kube.policies import proving, reload
-from policyengine.kube.writing import pod_events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
+from policyengine.scheduler import conditions_and_events
 from policyengine.server.extender import app
 from policyengine.trials import policy_test
 
@@ -32,7 +32,7 @@ MIB = 1 << 20
         ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
         ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),
         ("64 MiB a body", app.MAX_BODY, MIB),
-        ("| a refusal's text in events | 1,024 characters |", pod_events.NOTE_LIMIT, 1),
+        ("| a refusal's text in events | 1,024 characters |", conditions_and_events.NOTE_LIMIT, 1),
     ],
 )
 def test_a_limit_is_the_codes(said: str, limit: int, unit: int) -> None:

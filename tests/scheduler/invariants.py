@@ -46,7 +46,7 @@ def validate(state: SchedulerState) -> None:
 
 def _whereabouts(core: Core, uid: str) -> list[tuple[str, bool]]:
     return [
-        ("queue", any(uid in served.queue for served in core.profiles.values())),
+        ("queue", any(uid in served.queue.pods for served in core.profiles.values())),
         ("permit", uid in core.waiting_pods),
         ("binding", uid in core.bindings),
         ("confirmed", uid in core.confirmed),
@@ -55,7 +55,7 @@ def _whereabouts(core: Core, uid: str) -> list[tuple[str, bool]]:
 
 def _validate_reservations(core: Core) -> None:
     for served in core.profiles.values():
-        for queued in served.queue:
+        for queued in served.queue.pods.values():
             assert core.view.pods.get(queued.uid) is queued.pod, f"{queued!r} is not what the view knows"
     for decision in core.bindings.values():
         pod = core.view.pods.get(decision.bind.uid)

@@ -31,7 +31,7 @@ active and can be popped. Without the deletion the flush at 330 s would have mad
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from math import floor, inf
 
 from policyengine.cluster.pod_info import PodInfo
@@ -59,19 +59,6 @@ class SchedulingQueue(SubQueues):
         self._next_gang_messages = self._untold_since = inf
         self._untold: dict[tuple[str, str], Gang] = {}
         """Gangs whose held members are to be told how far they are, and since when there are any."""
-
-    def __len__(self) -> int:
-        return len(self.pods)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self.pods
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(self.pods.values())
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """The pod, wherever in the queue it is."""
-        return self.pods.get(uid)
 
     @property
     def has_work(self) -> bool:

@@ -75,4 +75,4 @@ def refuse(line, name, now, plugins=FIT, **more):
 
 
 def place(line, uid):
-    return line.get(uid).place
+    return line.pods.get(uid).place

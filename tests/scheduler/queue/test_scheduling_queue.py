@@ -97,7 +97,7 @@ def test_an_own_update_wakes_a_pod_if_its_refuser_asked_for_it():
     assert place(line, "p") is Place.UNSCHEDULABLE
     line.update(annotated, labelled, pod_events(annotated, labelled), 100.0)
     assert place(line, "p") is Place.ACTIVE
-    assert line.get("p").pod is labelled
+    assert line.pods.get("p").pod is labelled
 
 
 def test_an_own_update_during_the_attempt_counts_too():
@@ -145,7 +145,7 @@ def test_a_gate_that_fails_keeps_the_pod_out_and_says_how():
     line = queue(pre_enqueue=(gate,))
     add(line, info("p"))
     assert place(line, "p") is Place.GATED
-    assert line.get("p").gate_message == 'running PreEnqueue plugin "Gates": division by zero'
+    assert line.pods.get("p").gate_message == 'running PreEnqueue plugin "Gates": division by zero'
 
 
 def test_counts_name_every_place():
@@ -182,7 +182,7 @@ def test_a_new_policy_orders_and_admits_anew():
     line = queue()
     add(line, info("a", rank="1"), info("b", rank="2"), info("held", gang="g", min="2"))
     by_rank = replace(rules(), queue_key=lambda pod, at: (-int(pod.labels.get("rank", "0")), at), gangs=())
-    policy_replacement.replace_profile(line, by_rank, [queued.pod for queued in line], (), 1.0)
+    policy_replacement.replace_profile(line, by_rank, [queued.pod for queued in line.pods.values()], (), 1.0)
     assert [pop(line) for _ in range(3)] == ["b", "a", "held"]
 
 
