@@ -38,7 +38,17 @@ from policyengine.recording.redaction import Redaction
 from policyengine.scheduler import messages
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extender import Extender
-from policyengine.scheduler.messages import CandidateLoaded, Message, ObjectObserved, ProfileReplaced
+from policyengine.scheduler.messages import (
+    CandidateLoaded,
+    Message,
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+    ProfileReplaced,
+)
 from policyengine.scheduler.rollout import RolloutSettings
 
 T = TypeVar("T")
@@ -124,6 +134,17 @@ _FORMS: Final[Mapping[type[Message], Callable[[Any], msgspec.Struct]]] = {
     ObjectObserved: _object,
 }
 """Of messages that are not written as they are."""
+
+
+ABOUT: Final[Mapping[type[Message], Callable[[Any], tuple[str, str, str]]]] = {
+    PodObserved: lambda told: ("Pod", told.pod.metadata.namespace, told.pod.metadata.name),
+    PodDeleted: lambda told: ("Pod", told.namespace, told.name),
+    NodeObserved: lambda told: ("Node", "", told.node.metadata.name),
+    NodeDeleted: lambda told: ("Node", "", told.name),
+    ObjectObserved: lambda told: (told.kind, told.object.metadata.namespace, told.object.metadata.name),
+    ObjectDeleted: lambda told: (told.kind, told.namespace, told.name),
+}
+"""Of messages that show an object, or say that it is gone: its kind, namespace and name."""
 
 
 def message_types() -> dict[str, type[Any]]:

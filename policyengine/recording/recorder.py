@@ -17,10 +17,9 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import ObjectMeta
 from policyengine.framework.profile import Profile
 from policyengine.recording.directory import Limits, RecordingDirectory
-from policyengine.recording.encoding import Began, Encoder
+from policyengine.recording.encoding import ABOUT, Began, Encoder
 from policyengine.recording.redaction import Hide, Redaction
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import (
@@ -30,11 +29,8 @@ from policyengine.scheduler.messages import (
     CandidateRemoved,
     DrivenCore,
     Message,
-    NodeDeleted,
     NodeObserved,
-    ObjectDeleted,
     ObjectObserved,
-    PodDeleted,
     PodObserved,
     ProfileRemoved,
     ProfileReplaced,
@@ -74,8 +70,8 @@ class Recorder:
         self._entries: list[bytes] = []
         self._objects: dict[tuple[str, str, str], tuple[str, str, bytes]] = {}
         """(kind, namespace, name) -> (UID, name of the message, the message as bytes)."""
-        self._policies: dict[tuple[str, str], ProfileReplaced | CandidateLoaded] = {}
-        """(name of the message, scheduler name) -> the message."""
+        self._policies: dict[tuple[type[Message], str], ProfileReplaced | CandidateLoaded] = {}
+        """(type of the message, scheduler name) -> the message."""
         self._is_synced = False
         self._began = replace(began, redacted=redaction is not None)
         self._now = began.at
@@ -83,7 +79,7 @@ class Recorder:
             break_ties_by(redaction.hidden)
         for profile in profiles:
             self._show(profile)
-            self._loaded(ProfileReplaced(profile), b"")
+            self._keep(ProfileReplaced(profile), b"")
         self._begin(self._began)
 
     def told(self, now: float, message: Message, actions: Sequence[Action] = ()) -> None:
@@ -105,15 +101,12 @@ class Recorder:
 
     def _tell(self, now: float, message: Message, actions: Sequence[Action]) -> None:
         self._now = now
-        kind = type(message)  # asked for by `isinstance`, a message costs as much as its encoding
-        if kind in _LOADED:
+        if type(message) in _LOADED:  # asked for by `isinstance`, a message costs as much as its encoding
             profile = cast(ProfileReplaced | CandidateLoaded, message).profile
             self._show(profile)
             self._introduce(profile)
         written = self._encoder.body(message)
-        note = _NOTES.get(kind)
-        if note is not None:
-            note(self, message, written)
+        self._keep(message, written)
         asked = self._encoder.asked(actions) if actions else b""
         self._add(self._encoder.entry(now, message, written, asked))
 
@@ -191,58 +184,29 @@ class Recorder:
         if self.size >= FRAME:
             self._full()
 
-    # what a file would have to begin with is kept
-
-    def _pod(self, message: PodObserved, written: bytes) -> None:
-        metadata = message.pod.metadata
-        self._objects["Pod", metadata.namespace, metadata.name] = (metadata.uid, PodObserved.__name__, written)
-
-    def _pod_gone(self, message: PodDeleted, written: bytes) -> None:
-        key = ("Pod", message.namespace, message.name)
-        if not message.uid or self._objects.get(key, ("",))[0] == message.uid:
-            self._objects.pop(key, None)
-
-    def _node(self, message: NodeObserved, written: bytes) -> None:
-        self._objects["Node", "", message.node.metadata.name] = ("", NodeObserved.__name__, written)
-
-    def _node_gone(self, message: NodeDeleted, written: bytes) -> None:
-        self._objects.pop(("Node", "", message.name), None)
-
-    def _object(self, message: ObjectObserved, written: bytes) -> None:
-        metadata: ObjectMeta = cast(Any, message.object).metadata
-        key = (message.kind, metadata.namespace, metadata.name)
-        self._objects[key] = ("", ObjectObserved.__name__, written)
-
-    def _object_gone(self, message: ObjectDeleted, written: bytes) -> None:
-        self._objects.pop((message.kind, message.namespace, message.name), None)
-
-    def _loaded(self, message: ProfileReplaced | CandidateLoaded, written: bytes) -> None:
-        self._policies[type(message).__name__, message.profile.scheduler_name] = message
-
-    def _served_no_more(self, message: ProfileRemoved, written: bytes) -> None:
-        self._policies.pop((ProfileReplaced.__name__, message.scheduler_name), None)
-
-    def _tried_no_more(self, message: CandidateRemoved, written: bytes) -> None:
-        self._policies.pop((CandidateLoaded.__name__, message.scheduler_name), None)
-
-    def _synced(self, message: CacheSynced | CacheLost, written: bytes) -> None:
-        self._is_synced = isinstance(message, CacheSynced)
+    def _keep(self, message: Any, written: bytes) -> None:
+        """What a file would have to begin with."""
+        kind = type(message)
+        if kind in ABOUT:
+            key = ABOUT[kind](message)
+            if kind in _SEEN:
+                uid = message.pod.metadata.uid if kind is PodObserved else ""
+                self._objects[key] = (uid, kind.__name__, written)
+            elif not (uid := getattr(message, "uid", "")) or self._objects.get(key, ("",))[0] == uid:
+                self._objects.pop(key, None)
+        elif kind in _LOADED:
+            self._policies[kind, message.profile.scheduler_name] = message
+        elif kind in _REMOVED:
+            self._policies.pop((_REMOVED[kind], message.scheduler_name), None)
+        elif kind in (CacheSynced, CacheLost):
+            self._is_synced = kind is CacheSynced
 
 
+_SEEN: Final = frozenset((PodObserved, NodeObserved, ObjectObserved))
 _LOADED: Final = frozenset((ProfileReplaced, CandidateLoaded))
-_NOTES: Final[dict[type[Message], Callable[[Recorder, Any, bytes], None]]] = {
-    PodObserved: Recorder._pod,
-    PodDeleted: Recorder._pod_gone,
-    NodeObserved: Recorder._node,
-    NodeDeleted: Recorder._node_gone,
-    ObjectObserved: Recorder._object,
-    ObjectDeleted: Recorder._object_gone,
-    ProfileReplaced: Recorder._loaded,
-    CandidateLoaded: Recorder._loaded,
-    ProfileRemoved: Recorder._served_no_more,
-    CandidateRemoved: Recorder._tried_no_more,
-    CacheSynced: Recorder._synced,
-    CacheLost: Recorder._synced,
+_REMOVED: Final[dict[type[Message], type[Message]]] = {
+    ProfileRemoved: ProfileReplaced,
+    CandidateRemoved: CandidateLoaded,
 }
 
 

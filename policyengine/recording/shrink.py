@@ -26,17 +26,14 @@ import msgspec
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.plugins.registry import IN_TREE
-from policyengine.recording.encoding import BEGAN, KNOWN, Began, Encoder, Entry
+from policyengine.recording.encoding import ABOUT, BEGAN, KNOWN, Began, Encoder, Entry
 from policyengine.recording.redaction import without_texts
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import MAGIC, SegmentWriter
 from policyengine.scheduler.messages import (
     CandidateLoaded,
     Message,
-    NodeDeleted,
     NodePodsRead,
-    ObjectDeleted,
-    PodDeleted,
     PodObserved,
     ProfileReplaced,
     ReadNodePodsFailed,
@@ -245,22 +242,15 @@ class _Collected:
             self.lines.append(Line(now, uid, False, _ANSWERS[allowed], self._pods.get(uid, ())))
 
     def _about(self, message: Any) -> About:
-        seen = next((one for field in ("pod", "node", "object") if (one := getattr(message, field, None))), None)
-        if seen is not None:
-            about = (getattr(message, "kind", type(seen).__name__), seen.metadata.namespace, seen.metadata.name)
+        if type(message) in ABOUT:
+            about = ABOUT[type(message)](message)
             if isinstance(message, PodObserved):
-                self._pods[seen.metadata.uid] = about
+                self._pods[message.pod.metadata.uid] = about
             return about
         asked = getattr(message, "asked", message)
         if uid := getattr(asked, "uid", ""):
             return self._pods.get(uid, ("Pod", "", uid))
-        if isinstance(message, NodePodsRead | ReadNodePodsFailed):
-            return "Node", "", asked.node
-        if isinstance(message, NodeDeleted):
-            return "Node", "", message.name
-        if isinstance(message, PodDeleted):
-            return "Pod", message.namespace, message.name
-        return (message.kind, message.namespace, message.name) if isinstance(message, ObjectDeleted) else ()
+        return ("Node", "", asked.node) if isinstance(message, NodePodsRead | ReadNodePodsFailed) else ()
 
 
 class Shrinking:
