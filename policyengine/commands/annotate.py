@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from policyengine import regular_file
+from policyengine.clock import SystemClock
 from policyengine.commands.options import Duration, Number, cluster_options, file_option
 
 if TYPE_CHECKING:
@@ -18,26 +18,10 @@ if TYPE_CHECKING:
     from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.forecasting import Forecaster
-    from policyengine.server.annotator.measurement import Naming, Source
+    from policyengine.server.annotator.measurement import Source
 
 FAILED = 1
 _LARGEST_TOKEN = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line asks for."""
-
-    prometheus: str | None
-    queries: Mapping[str, str]
-    naming: Naming
-    settings: Settings
-    window: float
-    step: float
-    forecast: float | None
-    interval: float
-    once: bool
-    token: str
 
 
 @click.command()
@@ -77,17 +61,20 @@ class Asked:
 )
 @click.option("--once", is_flag=True, help="One round, then end.")
 @cluster_options("Default: as kubectl, or in-cluster.")
-def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
+def annotate(
+    kubeconfig: Path | None, context: str | None, interval: float, once: bool, forecast: float | None, **options: Any
+) -> None:
     """Write mean, deviation and forecast of what nodes have free, and what they use, to their annotations.
 
     Exit codes of --once: 0 written; 1 a node could not be written; 2 unusable input, a refused query included;
     3 Prometheus, metrics.k8s.io or the API server unreachable.
     """
-    asked = _asked(**options)
+    connect, settings = _asked(forecast=forecast is not None, **options)
     from policyengine.kube.config import credentials, process
 
     process.start_logging()
-    if process.run(_annotate(asked, credentials.load(kubeconfig, context))):
+    server, pause = credentials.load(kubeconfig, context), None if once else interval
+    if process.run(_annotate(server, connect, settings, _forecaster(forecast), pause)):
         sys.exit(FAILED)
 
 
@@ -100,17 +87,19 @@ def _asked(
     labels: tuple[str, ...],
     node_pattern: str,
     prometheus_token_file: Path | None,
+    window: float,
+    step: float,
     tolerance: float,
     refresh: float,
     stale_after: float,
     remove_after: float,
-    forecast: float | None,
+    forecast: bool,
     requested: bool,
-    **times: Any,
-) -> Asked:
+) -> tuple[Callable[[Client], Source], Settings]:
+    """What makes the source of the measurements, with a client of the API server, and how they are written."""
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.measurement import BadPattern, Naming
-    from policyengine.server.annotator.measuring import QUERIES
+    from policyengine.server.annotator.measuring import QUERIES, MetricsServer, Prometheus
 
     if (prometheus is None) is not metrics_server:
         raise click.UsageError("name one source: --prometheus URL or --metrics-server")
@@ -126,11 +115,11 @@ def _asked(
         raise click.UsageError(f"--node-pattern: {error}") from None
     given = {"cpu": cpu_query, "memory": memory_query, "congestion": congestion_query}
     queries = {**QUERIES, **{what: query for what, query in given.items() if query}}
-    settings = Settings(
-        tolerance, refresh, stale_after, remove_after, bool(congestion_query), forecast is not None, requested
-    )
+    settings = Settings(tolerance, refresh, stale_after, remove_after, bool(congestion_query), forecast, requested)
     token = _token(prometheus_token_file)
-    return Asked(prometheus, queries, naming, settings, token=token, forecast=forecast, **times)
+    if prometheus is None:
+        return lambda client: MetricsServer(client, window, forecast), settings
+    return lambda client: Prometheus(prometheus, queries, naming, window, step, token, forecast), settings
 
 
 def _token(path: Path | None) -> str:
@@ -144,34 +133,29 @@ def _token(path: Path | None) -> str:
         raise click.UsageError(f"cannot read `{path}`: it is not UTF-8") from None
 
 
-async def _annotate(asked: Asked, server: Server) -> int:
-    """How many nodes could not be written; 0 for the loop, which ends by a signal."""
-    from policyengine.clock import SystemClock
+async def _annotate(
+    server: Server,
+    connect: Callable[[Client], Source],
+    settings: Settings,
+    forecaster: Forecaster | None,
+    pause: float | None,
+) -> int:
+    """How many nodes could not be written in the one round; 0 for the loop of a `pause`, which ends by a signal."""
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.annotator.annotator import Annotator
 
-    forecaster = _forecaster(asked.forecast)
     async with connected(server) as client:
-        source = _source(asked, client)
+        source = connect(client)
         try:
-            annotator = Annotator(source, client, SystemClock(), asked.settings, forecaster)
-            if not asked.once:
-                await annotator.run(stop_on_signals(), asked.interval)
+            annotator = Annotator(source, client, SystemClock(), settings, forecaster)
+            if pause is not None:
+                await annotator.run(stop_on_signals(), pause)
                 return 0
             done = await annotator.round()
             click.echo(f"{done.measured} of {done.nodes} nodes measured, {done.written} written")
             return done.failed
         finally:
             await source.close()
-
-
-def _source(asked: Asked, client: Client) -> Source:
-    from policyengine.server.annotator.measuring import MetricsServer, Prometheus
-
-    if asked.prometheus is None:
-        return MetricsServer(client, asked.window, asked.forecast is not None)
-    given = (asked.queries, asked.naming, asked.window, asked.step, asked.token, asked.forecast is not None)
-    return Prometheus(asked.prometheus, *given)
 
 
 def _forecaster(ahead: float | None) -> Forecaster | None:

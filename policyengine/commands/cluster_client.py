@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
     from policyengine.kube.http.client import Client
+
+T = TypeVar("T")
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -26,6 +28,19 @@ def stop_on_signals() -> asyncio.Event:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, end)
     return stop
+
+
+async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work comes to; None where the event was set before: it is given up then. Raises what the work does."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({doing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if doing.done():
+        return doing.result()
+    doing.cancel()
+    with suppress(asyncio.CancelledError):
+        await doing
+    return None
 
 
 @asynccontextmanager

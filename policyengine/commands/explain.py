@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import (
     Moment,
     UnusableInput,
@@ -209,7 +210,6 @@ def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) ->
 
 
 def _moment(now: float | None) -> float:
-    from policyengine.clock import SystemClock
 
     return SystemClock().now() if now is None else now
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import (
     AUTHENTICATION_HELP,
     LOOPBACK,
@@ -26,8 +27,6 @@ from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
-    from policyengine.kube.config.credentials import Server
-    from policyengine.server.certificate import ServingCertificate
 
 DEFAULT_PORT = 80
 LEVELS = {
@@ -94,10 +93,12 @@ def extender(
     plugins are kube-scheduler's. Also /version, /healthz, /readyz and /metrics. $LOG_LEVEL is TRACE, DEBUG, INFO (the
     default), NOTICE, WARN, ERROR, CRIT or ALERT.
     """
-    level = _level(os.environ)
+    level = _level(os.environ.get("LOG_LEVEL", ""))
     if history is not None and (history.count("/") != 1 or not (kubeconfig or watch)):
         raise click.UsageError("--history-configmap is NAMESPACE/NAME, and needs --kubeconfig or --watch")
-    host, port = _address(listen, os.environ)
+    # --listen beats $HTTP_PORT, which beats port 80; on loopback unless a host is given.
+    what, where = ("--listen", listen) if listen is not None else ("$HTTP_PORT", os.environ.get("HTTP_PORT", ""))
+    host, port = host_and_port(what, where, example=8888) if where else (LOOPBACK, DEFAULT_PORT)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
     tls = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
     if client_names and client_ca_file is None:
@@ -105,47 +106,33 @@ def extender(
     reviews = authentication == "TokenReview"
     if reviews and (tls is None or not (kubeconfig or watch)):
         raise click.UsageError("--authentication TokenReview needs --tls-cert-file, and --kubeconfig or --watch")
+    from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import credentials, process
+    from policyengine.kube.demand_memory import history_store
+    from policyengine.server.callers import Reviewer
+    from policyengine.server.extender.app import serve
+
+    async def answer() -> None:
+        async with connected(server) if server is not None else nullcontext() as client:
+            await serve(
+                profiles,
+                host,
+                port,
+                SystemClock(),
+                stop_on_signals(),
+                client=client,
+                tls=tls,
+                client_names=client_names,
+                reviewer=Reviewer(client) if reviews and client is not None else None,
+                beside=process.keep_quiet,
+                history=None if client is None else history_store(client, history or ""),
+            )
 
     server = credentials.load(kubeconfig, context) if kubeconfig is not None or watch else None
     process.start_logging()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
     logging.getLogger("policyengine").setLevel(level)
-    process.run(_serve(profiles, host, port, server, tls, client_names, reviews, history or ""))
-
-
-async def _serve(
-    profiles: Sequence[Profile],
-    host: str,
-    port: int,
-    server: Server | None,
-    tls: ServingCertificate | None,
-    client_names: Sequence[str],
-    reviews: bool,
-    history: str,
-) -> None:
-    from policyengine.clock import SystemClock
-    from policyengine.commands.cluster_client import connected, stop_on_signals
-    from policyengine.kube.config import process
-    from policyengine.kube.demand_memory import history_store
-    from policyengine.server.callers import Reviewer
-    from policyengine.server.extender.app import serve
-
-    async with connected(server) if server is not None else nullcontext() as client:
-        stop, beside = stop_on_signals(), process.keep_quiet
-        await serve(
-            profiles,
-            host,
-            port,
-            SystemClock(),
-            stop,
-            client=client,
-            tls=tls,
-            client_names=client_names,
-            reviewer=Reviewer(client) if reviews and client is not None else None,
-            beside=beside,
-            history=None if client is None else history_store(client, history),
-        )
+    process.run(answer())
 
 
 def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
@@ -158,16 +145,8 @@ def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
     return profiles
 
 
-def _level(environment: Mapping[str, str]) -> int:
-    text = environment.get("LOG_LEVEL", "INFO").strip().upper() or "INFO"
+def _level(said: str) -> int:
+    text = said.strip().upper() or "INFO"
     if text not in LEVELS:
         raise click.UsageError(f"$LOG_LEVEL is `{text}`; it is one of {', '.join(LEVELS)}")
     return LEVELS[text]
-
-
-def _address(listen: str | None, environment: Mapping[str, str]) -> tuple[str, int]:
-    """Where to listen: --listen beats $HTTP_PORT, which beats port 80; on loopback unless a host is given."""
-    what, text = ("--listen", listen) if listen is not None else ("$HTTP_PORT", environment.get("HTTP_PORT", ""))
-    if not text:
-        return LOOPBACK, DEFAULT_PORT
-    return host_and_port(what, text, example=8888)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.beside import beside
 from policyengine.commands.options import (
     Moment,
@@ -293,7 +294,6 @@ def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:
 def _of_cluster(
     path: Path | None, kubeconfig: Path | None, context: str | None, old: Sequence[Profile] | None, now: float | None
 ) -> Source:
-    from policyengine.clock import SystemClock
     from policyengine.commands.explaining.explained_cluster import from_file, from_server
     from policyengine.kube.config import credentials
     from policyengine.plan.rerun import rerun

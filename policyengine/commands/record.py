@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import Duration, UnusableInput, cluster_options, redact_options, redaction_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def record(
 
 
 async def _record(server: Server, directory: Path, seconds: float | None, redaction: Redaction | None) -> None:
-    from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.record_writer import RecordWriter, watch_cluster
     from policyengine.recording.directory import Limits

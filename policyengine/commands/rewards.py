@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import Duration, Number, cluster_options
 from policyengine.control_characters import escaped
 
@@ -124,7 +125,6 @@ def _print(text: str | None) -> None:
 
 
 async def _learn(server: Server, state: Path, configmap: str | None, settings: Settings) -> None:
-    from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.rewards.monitor import Monitor
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.run_options import configuration_options, effective
 
@@ -44,8 +44,7 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
 
 
 async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
-    from policyengine.clock import SystemClock
-    from policyengine.commands.cluster_client import stop_on_signals
+    from policyengine.commands.cluster_client import stop_on_signals, unless_stopped
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config.access import await_access, passing_refusal
     from policyengine.kube.policies.proving import Prover
@@ -72,17 +71,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
                 names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
                 waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
                 logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-                if refusal is None or await _done_before(stop, await_access(*ask, scheduler.waits_for)):
+                if refusal is not None:
+                    await unless_stopped(stop, await_access(*ask, scheduler.waits_for))
+                if not stop.is_set():
                     await scheduler.run(stop)
-
-
-async def _done_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Whether the work was done before the event was set; it is given up then. Raises what the work does."""
-    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait({doing, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if doing.done():
-        doing.result()
-        return True
-    doing.cancel()
-    return False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
@@ -144,20 +145,15 @@ async def _serve(
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.policies.proving import Prover
     from policyengine.simulator import sandbox as simulator
-    from policyengine.simulator.sandbox import write_kubeconfig
-
-    def scheduling(
-        transport: Transport, clock: Clock, profiles: Sequence[Profile]
-    ) -> AbstractAsyncContextManager[Scheduler]:
-        return _with_pages(transport, clock, profiles, prover.compiled, recording)
 
     stop = stop_on_signals()
     async with simulator.world(apiserver, port) as world:
         try:
-            write_kubeconfig(out, world.kubeconfig)
+            simulator.write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
             raise cannot_write(out, error) from None
         with closing(Prover(installed_registry)) as prover:
+            scheduling = partial(_with_pages, prover.compiled, recording)
             async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling, start=start) as running:
                 elector = running.scheduler.elector
                 number = nodes + sum(path == NODES.path() for path, _ in start)
@@ -167,11 +163,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _with_pages(
-    transport: Transport,
-    clock: Clock,
-    profiles: Sequence[Profile],
-    compile_files: Compile,
-    recording: dict[str, Any],
+    compile_files: Compile, recording: dict[str, Any], transport: Transport, clock: Clock, profiles: Sequence[Profile]
 ) -> AsyncIterator[Scheduler]:
     """A scheduler as `run` has it: with metrics and pages on loopback, and a Lease that says where they are."""
     from policyengine.commands.web import playground

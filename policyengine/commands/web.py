@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import UnusableInput, cannot_read, cluster_options, file_option, policy_option
+from policyengine.commands.policies import load_profiles
+from policyengine.commands.progress import progress
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -54,7 +57,6 @@ async def _serve(
 ) -> None:
     from aiohttp import web as http
 
-    from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.server.listening import CannotListen, listening
     from policyengine.server.pages.site import Site
@@ -85,40 +87,29 @@ async def _sources(
     recording: Path | None, dump: Path | None, server: Server | None, paths: tuple[Path, ...]
 ) -> AsyncIterator[tuple[Source, Source | None]]:
     """What is shown, and what that is compared with."""
+    from policyengine.commands.cluster_client import connected
+    from policyengine.commands.installed_plugins import installed_registry
+    from policyengine.kube.config.access import Unreachable
+    from policyengine.kube.http.client import ApiError, ConnectionFailed
+    from policyengine.server.pages.watched import watched
+
     if recording is not None:
         yield _recorded(recording, paths)
     elif dump is not None:
         yield _dumped(dump, paths), None
     elif server is not None:
-        async with _watched(server, paths) as source:
-            yield source, None
-
-
-@asynccontextmanager
-async def _watched(server: Server, paths: tuple[Path, ...]) -> AsyncIterator[Source]:
-    from policyengine.clock import SystemClock
-    from policyengine.commands.cluster_client import connected
-    from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.policies import load_profiles
-    from policyengine.kube.config.access import Unreachable
-    from policyengine.kube.http.client import ApiError, ConnectionFailed
-    from policyengine.server.pages.watched import watched
-
-    given = load_profiles(paths)
-    async with connected(server) as client:
-        clock, title = SystemClock(), f"cluster of {server.source}"
-        try:
-            async with watched(client, title, installed_registry(), clock, Random(), given) as source:
-                yield source
-        except (ApiError, ConnectionFailed) as error:
-            raise Unreachable(f"the policies of `{server.url}` cannot be listed: {error}") from None
+        given, title = load_profiles(paths), f"cluster of {server.source}"
+        async with connected(server) as client:
+            try:
+                async with watched(client, title, installed_registry(), SystemClock(), Random(), given) as source:
+                    yield source, None
+            except (ApiError, ConnectionFailed) as error:
+                raise Unreachable(f"the policies of `{server.url}` cannot be listed: {error}") from None
 
 
 def _recorded(path: Path, paths: tuple[Path, ...]) -> tuple[Source, Source | None]:
     """The recording, and the same under the policies that were named."""
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.policies import load_profiles
-    from policyengine.commands.progress import progress
     from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
 
     profiles = load_profiles(paths)
@@ -131,10 +122,7 @@ def _recorded(path: Path, paths: tuple[Path, ...]) -> tuple[Source, Source | Non
 
 
 def _dumped(path: Path, paths: tuple[Path, ...]) -> Source:
-    from policyengine.clock import SystemClock
     from policyengine.commands.explaining.explained_cluster import from_file
-    from policyengine.commands.policies import load_profiles
-    from policyengine.commands.progress import progress
     from policyengine.server.pages.cluster_file import dumped
 
     cluster = from_file(path, load_profiles(paths) if paths else None)

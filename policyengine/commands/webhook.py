@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.clock import SystemClock
 from policyengine.commands.options import (
     Duration,
     UnusableInput,
@@ -89,55 +89,44 @@ def webhook(
 
     given = configuration.load(config, {}).data["policies"]
 
+    secret = None
     if tls_secret is not None:
         namespace, separator, name = tls_secret.partition("/")
         if not (namespace and separator and name):
             raise click.UsageError(f"--tls-secret is `{tls_secret}`; write NAMESPACE/NAME")
         where = (namespace, name, service, webhook_configuration)
-        server = credentials.load(kubeconfig, context)
+        secret = credentials.load(kubeconfig, context), where, client_ca_file
     process.start_logging()
     fail_level = Severity(given["lintFailLevel"])
     with closing(Prover(installed_registry, policy_cpu_limit, fail_level, allow=given["allow"])) as prover:
-        if files is not None:
-            process.run(_with_files(prover.problem, host, port, files, client_names))
-        else:
-            process.run(_with_secret(prover.problem, host, port, server, where, client_ca_file, client_names))
+        process.run(_serve(prover.problem, host, port, files, secret, client_names))
 
 
-async def _with_files(prove: Prove, host: str, port: int, files: CertificateFiles, client_names: Sequence[str]) -> None:
-    from policyengine.commands.cluster_client import stop_on_signals
-    from policyengine.server.webhook import serve
-
-    await serve(prove, host, port, files, stop_on_signals(), client_names)
-
-
-async def _with_secret(
+async def _serve(
     prove: Prove,
     host: str,
     port: int,
-    server: Server,
-    where: tuple[str, str, str, str],
-    client_ca: Path | None,
+    files: CertificateFiles | None,
+    secret: tuple[Server, tuple[str, str, str, str], Path | None] | None,
     client_names: Sequence[str],
 ) -> None:
-    from policyengine.clock import SystemClock
-    from policyengine.commands.cluster_client import connected, stop_on_signals
+    """With a certificate in files, else one that is made and kept in a secret: the cluster, what it is for, and whose
+    certificates it believes."""
+    from policyengine.commands.cluster_client import connected, stop_on_signals, unless_stopped
     from policyengine.server.certificate import CertificateUnusable
     from policyengine.server.managed_certificate import CertificateStore, managed
     from policyengine.server.webhook import serve
 
     stop = stop_on_signals()
+    if secret is None:
+        assert files is not None
+        await serve(prove, host, port, files, stop, client_names)
+        return
+    server, where, client_ca = secret
     async with connected(server, check=False) as client:
-        made = asyncio.create_task(managed(CertificateStore(client, SystemClock(), *where), client_ca))
-        told = asyncio.create_task(stop.wait())
-        await asyncio.wait({made, told}, return_when=asyncio.FIRST_COMPLETED)
-        if made.done():
-            try:
-                certificate = made.result()
-            except CertificateUnusable as error:
-                raise UnusableInput(str(error)) from None
-            await serve(prove, host, port, certificate, stop, client_names)
-        for task in (made, told):
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        try:
+            made = await unless_stopped(stop, managed(CertificateStore(client, SystemClock(), *where), client_ca))
+        except CertificateUnusable as error:
+            raise UnusableInput(str(error)) from None
+        if made is not None:
+            await serve(prove, host, port, made, stop, client_names)
