@@ -4,9 +4,10 @@ import json
 import re
 from pathlib import Path
 
+import click
 import yaml
 
-from policyengine.commands.run_options import FLAGS
+from policyengine.commands.run import run
 from policyengine.kube.config.configuration import load
 from tests.commands.process import policyengine
 
@@ -57,7 +58,10 @@ def test_the_schema_is_printed() -> None:
 
 def test_the_defaults_that_flags_tell_are_those_of_the_configuration() -> None:
     compared, defaults = 0, load(None, {}).data
-    for name, _, text, _ in FLAGS:
+    for option in run.params:
+        if not isinstance(option, click.Option) or "_" not in str(option.name):
+            continue
+        name, text = str(option.name), option.help or ""
         section, field = name.split("_", 1)
         default = defaults[section].get(field)
         if told := re.search(r"\[default: (.+)\]", text):
