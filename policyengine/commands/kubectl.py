@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,51 +77,28 @@ def plugin() -> None:
     """
 
 
-def _command(name: str, path: str) -> Callable[[Callable[..., None]], click.Command]:
-    """A command that shows a page of every scheduler that runs."""
+def _page(name: str, help: str) -> None:
+    """A command that shows the page `/debug/NAME` of every scheduler that runs."""
 
-    def make(show: Callable[..., None]) -> click.Command:
-        @click.pass_context
-        def run(ctx: click.Context, output: str) -> None:
-            from policyengine.commands.explaining.running_scheduler import pages
+    @click.pass_context
+    def run(ctx: click.Context, output: str) -> None:
+        from policyengine.commands import kubectl_tables as tables
+        from policyengine.commands.explaining.running_scheduler import pages
 
-            show(ctx, pages(_server(ctx), _flags(ctx)["leases"], path), output)
+        found = pages(_server(ctx), _flags(ctx)["leases"], f"/debug/{name}")
+        if name == "queue":
+            tables.show_queue(found, _flags(ctx)["namespace"], output)
+        else:
+            shows = {"status": tables.show_status, "quota": tables.show_quota, "rollout": tables.show_rollout}
+            shows[name](found, output)
 
-        return plugin.command(name, help=show.__doc__)(_kubectl_flags(output_option("table", "json")(run)))
-
-    return make
-
-
-@_command("status", "/debug/status")
-def status(ctx: click.Context, found: Any, output: str) -> None:
-    """Policies that serve, with their hashes; ConfigMaps and SchedulingPolicies, and what became of them."""
-    from policyengine.commands.kubectl_tables import show_status
-
-    show_status(found, output)
+    plugin.command(name, help=help)(_kubectl_flags(output_option("table", "json")(run)))
 
 
-@_command("queue", "/debug/queue")
-def queue(ctx: click.Context, found: Any, output: str) -> None:
-    """Pods that wait, in the order of their turns, and why; of all namespaces unless -n names one."""
-    from policyengine.commands.kubectl_tables import show_queue
-
-    show_queue(found, _flags(ctx)["namespace"], output)
-
-
-@_command("quota", "/debug/quota")
-def quota(ctx: click.Context, found: Any, output: str) -> None:
-    """Quotas: what is used, guaranteed and borrowed; tenants and their shares."""
-    from policyengine.commands.kubectl_tables import show_quota
-
-    show_quota(found, output)
-
-
-@_command("rollout", "/debug/rollout")
-def rollout(ctx: click.Context, found: Any, output: str) -> None:
-    """Policies that are tried beside those that serve: agreement, budget, and why one was suspended."""
-    from policyengine.commands.kubectl_tables import show_rollout
-
-    show_rollout(found, output)
+_page("status", "Policies that serve, with their hashes; ConfigMaps and SchedulingPolicies, and what became of them.")
+_page("queue", "Pods that wait, in the order of their turns, and why; of all namespaces unless -n names one.")
+_page("quota", "Quotas: what is used, guaranteed and borrowed; tenants and their shares.")
+_page("rollout", "Policies that are tried beside those that serve: agreement, budget, and why one was suspended.")
 
 
 def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:

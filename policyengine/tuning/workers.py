@@ -6,7 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
@@ -32,9 +32,14 @@ class Workers(AbstractContextManager["Workers[Any, Any]"], Protocol[Task, Answer
 
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """Each task's answer, in order. Raises as the work does, `WorkersUnusable`."""
+        return (answer for _, answer in self.told(tasks, as_finished=False))
 
     def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
         """Each task's place and answer, once it is finished. Raises as `answers`."""
+        return self.told(tasks, as_finished=True)
+
+    def told(self, tasks: Sequence[Task], as_finished: bool) -> Iterator[tuple[int, Answer]]:
+        """Each task's place and answer, in order or once it is finished. Raises as `answers`."""
 
 
 class Processes(Workers[Task, Answer]):
@@ -48,17 +53,8 @@ class Processes(Workers[Task, Answer]):
             ProcessPoolExecutor(count, context, initializer=_take_work, initargs=(work,)) if count > 1 else None
         )
 
-    def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
+    def told(self, tasks: Sequence[Task], as_finished: bool) -> Iterator[tuple[int, Answer]]:
         """As `Workers` has it."""
-        return (answer for _, answer in self._answers(tasks, iter))
-
-    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
-        """As `Workers` has it."""
-        return self._answers(tasks, as_completed)
-
-    def _answers(
-        self, tasks: Sequence[Task], order: Callable[[Iterable[Future[Any]]], Iterator[Future[Any]]]
-    ) -> Iterator[tuple[int, Answer]]:
         if self._pool is None:
             collect_seldom()
             yield from enumerate(map(self._work, tasks))
@@ -70,7 +66,7 @@ class Processes(Workers[Task, Answer]):
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, heard)
         try:
-            for one in order(asked):
+            for one in as_completed(asked) if as_finished else asked:
                 yield asked[one], one.result()
         except BrokenProcessPool:
             raise WorkersUnusable("a process that played was killed; what it had finished is kept") from None
@@ -130,26 +126,13 @@ class Ray(Workers[Task, Answer]):
         self._work = self._ray.put(work)
         self._done = self._ray.remote(max_retries=RETRIES)(_done)
 
-    def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
+    def told(self, tasks: Sequence[Task], as_finished: bool) -> Iterator[tuple[int, Answer]]:
         """As `Workers` has it."""
-        return (answer for _, answer in self._answers(tasks, iter))
-
-    def as_finished(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Answer]]:
-        """As `Workers` has it."""
-        return self._answers(tasks, self._as_completed)
-
-    def _as_completed(self, asked: Iterable[Any]) -> Iterator[Any]:
-        waiting = list(asked)
-        while waiting:
-            ended, waiting = self._ray.wait(waiting)
-            yield from ended
-
-    def _answers(
-        self, tasks: Sequence[Task], order: Callable[[Iterable[Any]], Iterator[Any]]
-    ) -> Iterator[tuple[int, Answer]]:
         asked = {self._done.remote(self._work, task): place for place, task in enumerate(tasks)}
+        waiting = list(asked)
         try:
-            for one in order(list(asked)):
+            while waiting:
+                (one,), waiting = self._ray.wait(waiting) if as_finished else (waiting[:1], waiting[1:])
                 answer = self._ray.get(one)
                 yield asked.pop(one), answer
         except self._ray.exceptions.RayTaskError as error:
