@@ -76,7 +76,8 @@ class _Formatted:
         if findings:
             click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
             return 1
-        self.differs = source.text != text if self.is_stdin else not _unchanged(self.path, text)
+        # Byte for byte: line endings and a byte order mark are of the style too.
+        self.differs = source.text != text if self.is_stdin else self.path.read_bytes() != text.encode()
         if diff and self.differs:
             click.echo(_difference(source, text), nl=False)
         elif check and self.differs and told:
@@ -90,11 +91,6 @@ class _Formatted:
             self.differs = _is_written(self.path, text, told)
             return 0 if self.differs else 2
         return 0
-
-
-def _unchanged(path: Path, text: str) -> bool:
-    """Byte for byte: line endings and a byte order mark are of the style too."""
-    return path.read_bytes() == text.encode()
 
 
 def _is_written(path: Path, text: str, told: bool) -> bool:

@@ -6,15 +6,11 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from policyengine.commands.options import UnusableInput, output_option, param_option, stdin_name_option
 from policyengine.control_characters import escaped_lines
-
-if TYPE_CHECKING:
-    from policyengine.commands.linting.files import Linted
 
 FORMATS = ("text", "json", "github", "sarif", "junit")
 LEVELS = ("error", "warning", "info")
@@ -107,22 +103,18 @@ def _lint(
         click.echo(f"{_plural(len(found), 'policy file')} checked, {_plural(count, 'finding')}", err=True)
     if errors:
         return UNUSABLE
-    return FINDINGS if _worst(found) <= LEVELS.index(fail_level) else 0
+    worst = min(
+        (LEVELS.index(finding.severity.value) for one in found for finding in one.findings), default=len(LEVELS)
+    )
+    return FINDINGS if worst <= LEVELS.index(fail_level) else 0
 
 
 def _fix(paths: Sequence[str]) -> None:
     from policyengine.commands.linting.fix import fix_all
     from policyengine.language.diagnostics import printable
 
-    done = fix_all(paths)
-    for one in done:
+    for one in fix_all(paths):
         click.echo(f"fixed {one.code} in {printable(one.file)}:{one.line}: {printable(one.title)}", err=True)
-
-
-def _worst(found: Sequence[Linted]) -> int:
-    """The place among `LEVELS` of the worst finding; behind them all when there is none."""
-    severities = [LEVELS.index(finding.severity.value) for one in found for finding in one.findings]
-    return min(severities, default=len(LEVELS))
 
 
 def _plural(count: int, what: str) -> str:
@@ -130,14 +122,12 @@ def _plural(count: int, what: str) -> str:
 
 
 def _explain(code: str, paths: Sequence[str], params: Mapping[str, object]) -> None:
-    from policyengine.commands.linting.explanations import page_of
+    from policyengine.commands.linting.explanations import explained, page_of
 
     page = page_of(code)
     if page is None:
         raise UnusableInput(f"no finding has the code `{code}`; codes look like `PE1001`")
     click.echo(page)
     if paths:
-        from policyengine.commands.linting.explanations import explained
-
         for part in explained(code, paths, params):
             click.echo(f"\n{part}", nl=False)

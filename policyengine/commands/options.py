@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -243,12 +244,12 @@ def redaction_of(redact: bool, redact_key: Path | None) -> Redaction | None:
         raise UnusableInput(str(error)) from None
 
 
-def schema_option(schema: Callable[[], Any], of: str) -> Callable[[Command], Command]:
-    """`--schema`, which prints what `schema` gives and ends the command."""
+def schema_option(module: str, of: str) -> Callable[[Command], Command]:
+    """`--schema`, which prints what the `schema` of a module gives and ends the command."""
 
     def show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
         if wanted:
-            click.echo(json.dumps(schema(), indent=2))
+            click.echo(json.dumps(import_module(module).schema(), indent=2))
             context.exit()
 
     told = f"Print the JSON schema of {of} and exit."

@@ -34,19 +34,13 @@ SHOWN = 8
 """Lines of a pod's timeline."""
 
 
-def _schema() -> object:
-    from policyengine.recording.json_schema import schema
-
-    return schema()
-
-
 @click.command()
 @click.argument("recording", type=click.Path(path_type=Path), metavar="RECORDING")
 @click.argument("question", nargs=-1, metavar="[queue | quota | rollout | explain POD]")
 @click.option("--at", type=Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
 @file_option("--shrink", "small", help="Write the fewest messages that still show the difference, as a recording.")
 @click.option("--condition", metavar="EXPRESSION", help="For --shrink: what is to be shown, as `waiting > 2`.")
-@schema_option(_schema, "a recording's entries")
+@schema_option("policyengine.recording.json_schema", "a recording's entries")
 @output_option("text", "json")
 def replay(
     recording: Path,
@@ -64,7 +58,8 @@ def replay(
     Exit codes: 0 everything was the same; 1 something differs: what is answered is how it was then; 2 the recording is
     damaged, or none.
     """
-    _check(question)
+    if question and (question[0] not in QUESTIONS or len(question) != (2 if question[0] == "explain" else 1)):
+        raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
     if small is not None and question:
         raise click.UsageError("--shrink writes a recording, and takes no question")
     if condition is not None and small is None:
@@ -92,13 +87,6 @@ def replay(
             click.echo(f"note: this version decides otherwise, and stops there: {first}", err=True)
         _answer(played.state, played.now, question, output)
     sys.exit(DIFFERS if played.difference else UNUSABLE if played.notes and not played.cut_only else 0)
-
-
-def _check(question: tuple[str, ...]) -> None:
-    if not question:
-        return
-    if question[0] not in QUESTIONS or len(question) != (2 if question[0] == "explain" else 1):
-        raise click.UsageError("ask `queue`, `quota`, `rollout` or `explain POD`")
 
 
 def _shrink(recording: Path, at: float | None, small: Path, condition: str | None) -> None:

@@ -42,12 +42,6 @@ if TYPE_CHECKING:
 FAILED, UNUSABLE = 1, 2
 
 
-def _schema() -> object:
-    from policyengine.trials.simulation import schema
-
-    return schema()
-
-
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="[SCENARIO]", required=False)
 @file_option("--cluster", help="Begin with the cluster in this dump, as for `explain`; - reads standard input.")
@@ -62,7 +56,7 @@ def _schema() -> object:
 @jobs_option
 @file_option("--svg", "svg_path", help="Draw load and queue.")
 @recording_options
-@schema_option(_schema, "scenarios")
+@schema_option("policyengine.trials.simulation", "scenarios")
 def simulate(
     scenario: Path | None,
     cluster: Path | None,
@@ -111,7 +105,10 @@ def simulate(
     if svg_path is not None:
         from policyengine.commands.reports.simulate_picture import svg
 
-        _write(svg_path, svg(outcome))
+        try:
+            svg_path.write_text(svg(outcome), encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(svg_path, error) from None
     if output == "json":
         click.echo(json.dumps(outcome.json(), indent=2))
     else:
@@ -217,10 +214,3 @@ def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | Non
     if not profiles:
         raise UnusableInput(f"`{paths[0]}` holds no policy")
     return profiles
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from None

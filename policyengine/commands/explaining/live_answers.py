@@ -28,7 +28,7 @@ from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
 from policyengine.kube.config.access import AccessDenied, Unreachable
 from policyengine.kube.config.credentials import Server
-from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport, object_of
 from policyengine.kube.scheduler_pages import NoScheduler, ServerSilent, UnknownPod, believe
 
 TIMEOUT: Final = 10.0
@@ -178,30 +178,26 @@ def _context(authority: Path | None) -> ssl.SSLContext:
 
 
 async def _fetch(connect: Callable[[], Transport], address: str, path: str, pod: str) -> dict[str, Any]:
-    transport = connect()
+    client = Client(connect(), TIMEOUT)
     try:
-        response = await transport.request("GET", path, timeout=TIMEOUT)
-        status, body = response.status, await response.read()
-        await response.close()
+        found = object_of(await client.call("GET", path))
     except ConnectionFailed as error:
         raise Unreachable(
             f"no scheduler answers at `{address}`: {error}; forward its port, or give --address"
         ) from None
+    except ApiError as error:
+        if error.status in (401, 403):
+            told = f"`{address}` refuses the credentials ({error.status}); give --kubeconfig of one who may read it"
+            raise AccessDenied(told) from None
+        if error.status == 404 and error.message.startswith("no pod "):
+            raise UnusableInput(f"the scheduler at `{address}` knows no pod `{pod}`") from None
+        found = {}
+        status = error.status
+    else:
+        status = 200
     finally:
-        await transport.close()
-    return _answer(status, body, address, pod)
-
-
-def _answer(status: int, body: bytes, address: str, pod: str) -> dict[str, Any]:
-    if status in (401, 403):
-        raise AccessDenied(f"`{address}` refuses the credentials ({status}); give --kubeconfig of one who may read it")
-    try:
-        found = json.loads(body)
-    except ValueError:
-        found = None
-    if status == 404 and body.startswith(b"no pod "):
-        raise UnusableInput(f"the scheduler at `{address}` knows no pod `{pod}`")
-    if status != 200 or not isinstance(found, dict) or "story" not in found:
+        await client.close()
+    if "story" not in found:
         raise Unreachable(f"`{address}` does not answer as policyengine's endpoints do (status {status})")
     believe(found, f"the scheduler at `{address}`")
     return found
@@ -246,11 +242,9 @@ def _headline(timeline: Mapping[str, Any]) -> Text:
 
 
 def _details(line: Mapping[str, Any]) -> str:
-    shown = {key: value for key, value in line.items() if key not in ("at", "what") and value not in ("", [], None)}
-    return ", ".join(f"{key} {_value(key, value)}" for key, value in shown.items())
-
-
-def _value(key: str, value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)[:_SHOWN] if key == "policy hash" else str(value)
+    told = []
+    for key, value in line.items():
+        if key not in ("at", "what") and value not in ("", [], None):
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            told.append(f"{key} {text[:_SHOWN] if key == 'policy hash' else text}")
+    return ", ".join(told)

@@ -15,7 +15,6 @@ from policyengine.commands.options import UnusableInput
 from policyengine.commands.policy_files import texts_and_errors
 from policyengine.language.diagnostics import CODES, Severity, printable, render
 from policyengine.language.lint.rules import RULES
-from policyengine.language.syntax import Span
 from policyengine.trials.finding_claims import CLAIMS
 from policyengine.trials.finding_search import examples
 from policyengine.trials.policy_test import TestedPolicy
@@ -68,13 +67,14 @@ def explained(code: str, paths: Sequence[str], params: Mapping[str, object]) -> 
     if errors:
         raise UnusableInput("; ".join(map(str, errors)))
     only = {(found[1], int(found[2])) for found in lines.values()}
-    whole = {path for path in paths if path not in lines}
+    whole = {str(Path(path)) for path in paths if path not in lines}
     none = True
     for one in linted(texts, params):
         for at, finding in enumerate(one.findings):
             shown = one.text.shown
             place = (shown.file, shown.line_column(finding.span.start)[0])
-            if finding.code == code and (place in only or not only or _is_below(shown.file, whole)):
+            above = {str(one) for one in (Path(shown.file), *Path(shown.file).parents)}
+            if finding.code == code and (place in only or not only or not whole.isdisjoint(above)):
                 none = False
                 yield render([finding], shown)
                 if finding.steps:
@@ -82,10 +82,6 @@ def explained(code: str, paths: Sequence[str], params: Mapping[str, object]) -> 
                 yield _examples(one, at)
     if none:
         raise UnusableInput(f"there is no finding {code} in {', '.join(f'`{printable(path)}`' for path in paths)}")
-
-
-def _is_below(file: str, paths: set[str]) -> bool:
-    return any(Path(path) in (Path(file), *Path(file).parents) for path in paths)
 
 
 def _steps(one: Linted, at: int) -> str:
@@ -102,14 +98,11 @@ def _steps(one: Linted, at: int) -> str:
 def _examples(one: Linted, at: int) -> str:
     """The examples of a finding, in a sentence or as tests."""
     finding = one.in_text[at]
-    policy = next((policy for policy in one.policies if _holds(policy.span, finding.span)), None)
+    first, last = finding.span.start, finding.span.end
+    policy = next((policy for policy in one.policies if policy.span.start <= first <= last <= policy.span.end), None)
     if finding.code not in CLAIMS or policy is None:
         return f"{_TEXT_ONLY}\n"
     never, found = examples(TestedPolicy(policy, registry=installed_registry()), finding)
     if not found:
         return f"{_NOT_FOUND}\n"
     return "\n\n".join([_NEVER if never else _SOMETIMES, *(one.text for one in found)]) + "\n"
-
-
-def _holds(outer: Span, inner: Span) -> bool:
-    return outer.start <= inner.start <= inner.end <= outer.end

@@ -39,18 +39,13 @@ def settings_for(folder: Path) -> Settings:
     Raises:
         SettingsError: the file with the settings cannot be read, or they make no sense.
     """
-    for place, section in _candidates(folder.resolve()):
-        table = _section(place, section)
-        if table is not None:
-            return settings_of(table, f"`{place}`, [{'.'.join(section)}]", LINT_CODES)
-    return Settings()
-
-
-def _candidates(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    for above in (folder, *folder.parents):
+    for above in (folder.resolve(), *folder.resolve().parents):
         for name, section in _SECTIONS.items():
-            if regular_file.is_file(above / name):
-                yield above / name, section
+            place = above / name
+            table = _section(place, section) if regular_file.is_file(place) else None
+            if table is not None:
+                return settings_of(table, f"`{place}`, [{'.'.join(section)}]", LINT_CODES)
+    return Settings()
 
 
 def _section(place: Path, section: tuple[str, ...]) -> Mapping[str, object] | None:
@@ -133,8 +128,10 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
             opinions = lint(source, tree, policies, plugins, settings, overlays)
             own = tuple(in_order([*wrong, *opinions]))
-            shown = (*(_placed(one, texts[at]) for one in own), *(of_params if at == group[0] else ()))
-            found[at] = Linted(texts[at], shown, own, tuple(policies))
+            text = texts[at]
+            in_file = [text.placed(replace(one, file=text.shown.file)) for one in own]
+            shown = (*in_file, *(of_params if at == group[0] else ()))
+            found[at] = Linted(text, shown, own, tuple(policies))
     if params:
         _each_has_a_policy(params, loaded)
     return [*(found[at] for at in range(len(texts))), *unnamed]
@@ -251,10 +248,6 @@ def _named(texts: Iterable[PolicyText]) -> Iterator[Source]:
         name = text.source.file if text.source.file not in taken else f"{text.source.file} ({number})"
         taken.add(name)
         yield Source(name, text.source.text)
-
-
-def _placed(finding: Diagnostic, text: PolicyText) -> Diagnostic:
-    return text.placed(replace(finding, file=text.shown.file))
 
 
 def _groups(texts: Sequence[PolicyText]) -> Iterator[list[int]]:

@@ -125,13 +125,14 @@ def _results(linted: Linted, codes: Sequence[str]) -> list[dict[str, Any]]:
     for finding in linted.findings:
         about = _about(finding, source)
         seen[about] += 1
+        fingerprint = sha256(f"{seen[about]}\0{about}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
         result: dict[str, Any] = {
             "ruleId": finding.code,
             "ruleIndex": codes.index(finding.code),
             "level": _SARIF_LEVELS[finding.severity],
             "message": {"text": finding.message},
             "locations": [{"physicalLocation": _location(finding.span, source)}],
-            "partialFingerprints": {FINGERPRINT: _fingerprint(about, seen[about])},
+            "partialFingerprints": {FINGERPRINT: fingerprint},
         }
         if finding.related:
             result["relatedLocations"] = [
@@ -150,10 +151,6 @@ def _about(finding: Diagnostic, source: Source) -> str:
     last, _ = source.line_column(finding.span.end)
     words = [word for line in range(first, min(last, first + 50) + 1) for word in source.line(line).split()]
     return "\0".join((finding.code, *words))
-
-
-def _fingerprint(about: str, number: int) -> str:
-    return sha256(f"{number}\0{about}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _location(span: Span, source: Source) -> dict[str, Any]:

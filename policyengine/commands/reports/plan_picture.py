@@ -42,7 +42,7 @@ def pictures(old: Rerun, new: Rerun) -> Iterator[tuple[str, str]]:
 
 
 def _queue(runs: Sequence[Rerun]) -> str:
-    ticks = round_ticks(max(sample.pending for run in runs for sample in run.ledger.samples) if _seen(runs) else 1)
+    ticks = round_ticks(max((sample.pending for run in runs for sample in run.ledger.samples), default=1))
     most = float(ticks[-1])
     lines = [_over_time(run, lambda sample: sample.pending / most) for run in runs]
     return plot(_both(lines), _hours(runs), [(value / most, f"{value:,}") for value in ticks])
@@ -52,10 +52,6 @@ def _use(runs: Sequence[Rerun], name: str) -> str:
     most = max(1.0, *(sample.share(name) for run in runs for sample in run.ledger.samples))
     lines = [_over_time(run, lambda sample: sample.share(name) / most) for run in runs]
     return plot(_both(lines), _hours(runs), _percents(most))
-
-
-def _seen(runs: Sequence[Rerun]) -> bool:
-    return any(run.ledger.samples for run in runs)
 
 
 def _over_time(run: Rerun, value: Callable[[Sample], float]) -> list[Point]:
@@ -93,7 +89,8 @@ def _waits(runs: Sequence[Rerun]) -> str:
 def _nodes(runs: Sequence[Rerun], name: str) -> str:
     shares = [
         sorted(
-            (node.used[name] / room for node in run.ledger.nodes.values() if (room := node.room.get(name))), key=_down
+            (node.used[name] / room for node in run.ledger.nodes.values() if (room := node.room.get(name))),
+            reverse=True,
         )
         for run in runs
     ]
@@ -108,10 +105,6 @@ def _nodes(runs: Sequence[Rerun], name: str) -> str:
     ]
     ticks = [(value / count, f"{value:,}") for value in round_ticks(count) if value <= count]
     return plot(_both(lines), ticks, _percents(most))
-
-
-def _down(value: float) -> float:
-    return -value
 
 
 def _percents(most: float) -> list[Tick]:

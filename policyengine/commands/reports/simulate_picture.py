@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from xml.sax.saxutils import escape
 
 from policyengine.control_characters import escaped
@@ -43,7 +44,11 @@ class _Line:
 def svg(outcome: Outcome) -> str:
     """The picture of a run; resources beyond the colours are left out."""
     names = resources(outcome.ledger)[: len(COLOURS)]
-    load = [_Line(_label(outcome, name), colour, _share(name)) for name, colour in zip(names, COLOURS, strict=False)]
+    mean = {name: mean_share(outcome.ledger.samples, name, 0.0, outcome.end) for name in names}
+    load = [
+        _Line(f"{name} {mean[name]:.0%}", colour, methodcaller("share", name))
+        for name, colour in zip(names, COLOURS, strict=False)
+    ]
     queue = [_Line("pending pods", QUEUE, lambda sample: float(sample.pending))]
     stretches = thinned(outcome.ledger.samples, outcome.end, COLUMNS)
     most = max((line.value(one) for line in load for one in outcome.ledger.samples), default=0.0)
@@ -54,14 +59,6 @@ def svg(outcome: Outcome) -> str:
         *_times(lower + HEIGHT, outcome.end),
     )
     return _document(outcome.scenario.name or "simulation", lower + HEIGHT + BOTTOM, parts)
-
-
-def _share(name: str) -> Callable[[Sample], float]:
-    return lambda sample: sample.share(name)
-
-
-def _label(outcome: Outcome, name: str) -> str:
-    return f"{name} {mean_share(outcome.ledger.samples, name, 0.0, outcome.end):.0%}"
 
 
 def _counts(outcome: Outcome) -> tuple[float, list[tuple[float, str]]]:

@@ -73,15 +73,11 @@ def _summary(report: Report, color: bool) -> str:
     parts += [f"{nothing} proving nothing"] if nothing else []
     parts += [] if failed or nothing or not report.tests else ["all passed"]
     if report.coverage:
-        parts.append(f"{report.coverage_percent:.0f} % covered" if _whole(report.coverage_percent)
-                     else f"{report.coverage_percent:.1f} % covered")  # fmt: skip
+        percent = report.coverage_percent
+        parts.append(f"{percent:.{int(percent != round(percent))}f} % covered")
     if report.mutations:
         parts.append(f"{report.mutation_percent:.1f} % of changes noticed")
     return _paint(", ".join(parts), _GREEN if report.passed else _RED, color)
-
-
-def _whole(percent: float) -> bool:
-    return percent == round(percent)
 
 
 def _percent(part: int, whole: int) -> str:

@@ -182,13 +182,13 @@ class _Test:
             yield ir_test.GivenParam(name=key.value, value=self._values.param(key.value, value), span=span_of(key))
 
     def _node(self, key: yaml.Node, value: yaml.Node) -> ir_test.Step:
-        name = self._name(key)
+        name = self._values.key(key)
         self._nodes.add(name)
         fields = self._given(value, NODE_FIELDS, "node")
         return ir_test.GivenNode(name=name, fields=fields, span=span_of(key))
 
     def _pod(self, key: yaml.Node, value: yaml.Node) -> ir_test.Step:
-        name = self._name(key)
+        name = self._values.key(key)
         if name in self._pods:
             raise self._values.wrong(key, f"the pod `{name}` is given twice")
         self._pods.add(name)
@@ -199,12 +199,9 @@ class _Test:
             self._standing.add(name)
         return ir_test.GivenPod(name=name, on=None if on is None else str(on), fields=fields, span=span_of(key))
 
-    def _name(self, key: yaml.Node) -> str:
-        return self._values.key(key)
-
     def _given(self, node: yaml.Node, known: Mapping[str, Type], what: str) -> dict[str, object]:
         fields: dict[str, object] = self._values.value(node) or {}
-        places = {self._name(key): (key, value) for key, value in pairs_of(node)}
+        places = {self._values.key(key): (key, value) for key, value in pairs_of(node)}
         for name, value in fields.items():
             key, place = places[name]
             if name not in known:
