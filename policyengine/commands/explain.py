@@ -4,7 +4,7 @@ or, with `--alone`, what the policies say of each by itself."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from policyengine.commands.options import (
     policy_option,
     scheduler_namespace_option,
 )
+from policyengine.commands.policies import given_profiles
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def explain(
     schedulerName, gates, gangs, quotas, permits and preemption count. Nothing is changed in the cluster. A name without
     namespace is one of the context's namespace; in a file, of `default`.
     """
+    from policyengine.language.parse import SourceError
+
     if live is not None:
         from policyengine.commands.explaining.live_answers import Endpoints, explain_live
 
@@ -97,7 +100,11 @@ def explain(
         raise click.UsageError("--address, --certificate-authority and --tls-server-name go with --live")
     if cluster_path is not None and (kubeconfig or context):
         raise click.UsageError("give --cluster FILE, or --kubeconfig and --context of a cluster that is there")
-    given, asked = _given(paths, params), pod if name is None else name
+    try:
+        given = given_profiles(paths, params)
+    except SourceError as error:
+        raise UnusableInput(str(error)) from None
+    asked = pod if name is None else name
     notes: list[str] = []
     if cluster_path is None and given is None and not alone and now is None:
         from policyengine.commands.explaining.live_answers import explain_running
@@ -150,24 +157,6 @@ def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, ou
         click.echo(json.dumps([entry], indent=2))
     else:
         show_placed(entry)
-
-
-def _given(paths: Sequence[Path], params: Mapping[str, str]) -> Sequence[Profile] | None:
-    """The policies that were named; None where none was."""
-    if not paths:
-        if params:
-            raise click.UsageError("--param is for policies given with --policy")
-        return None
-    from policyengine.commands.policies import load_profiles
-    from policyengine.language.parse import SourceError
-
-    try:
-        profiles = load_profiles(paths, params)
-    except SourceError as error:
-        raise UnusableInput(str(error)) from None
-    if not profiles:
-        raise UnusableInput(f"`{paths[0]}` holds no policy")
-    return profiles
 
 
 def _cluster(

@@ -173,7 +173,7 @@ class Source:
 
     served: Sequence[Profile]
     """What decides today."""
-    play: Callable[[Sequence[Profile], Memberships, Told], Rerun]
+    play: Callable[[Sequence[Profile], Told, Memberships], Rerun]
     where: str
     pods: int
     notes: Sequence[str] = ()
@@ -222,7 +222,7 @@ def _played(
     from policyengine.diagnosis.forecast import forecast
 
     foreseen = None if source.objects is None else forecast(source.objects, profiles, source.now)
-    return source.play(profiles, memberships, told), foreseen
+    return source.play(profiles, told, memberships), foreseen
 
 
 def _effects(
@@ -244,7 +244,7 @@ def _effects(
         notes.append(f"the policies differ in {len(undone)} rules; the first {MOST} were played")
     for number, one in enumerate(undone[:MOST], 1):
         with progress(f"change {number} of {min(len(undone), MOST)}: {escaped(one.rule)} {one.how}") as told:
-            found.append(Effect(one.rule, one.how, compared(source.play(one.profiles, memberships, told), second)))
+            found.append(Effect(one.rule, one.how, compared(source.play(one.profiles, told, memberships), second)))
     return sorted(found, key=lambda effect: -effect.pods)
 
 
@@ -259,15 +259,11 @@ def _of_recording(path: Path, old: Sequence[Profile] | None, new: Sequence[Profi
             history = read(path, installed_registry())
     except OSError as error:
         raise cannot_read(path, error) from None
-
-    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
-        return rerun(history, profiles, told, memberships)
-
     served = old or with_default_profile([*history.profiles.values()])
     _sides(served, new)
     if told := without_pods(history, new):
         raise UnusableInput(f"recording {path.name} {told}")
-    where, count = f"recording {path.name}", len(history.pods)
+    play, where, count = partial(rerun, history), f"recording {path.name}", len(history.pods)
     return Source(served, play, where, count, history.notes, is_damaged=history.is_damaged)
 
 
@@ -280,7 +276,7 @@ def _of_scenario(path: Path, old: Sequence[Profile] | None) -> Source:
     registry = installed_registry()
     served = Simulation(path, old, registry=registry).profiles
 
-    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
+    def play(profiles: Sequence[Profile], told: Told, memberships: Memberships) -> Rerun:
         watching = Watching(memberships)
         given = None if old is None and all(map(is_, profiles, served)) else profiles
         run = Simulation(path, given, registry=registry, watch=watching)
@@ -303,10 +299,7 @@ def _of_cluster(
     moment = now if now is not None else SystemClock().now()
     objects, notes = once_each(found.objects)
     history = history_of(objects, moment)
-
-    def play(profiles: Sequence[Profile], memberships: Memberships, told: Told) -> Rerun:
-        return rerun(history, profiles, told, memberships)
-
+    play = partial(rerun, history)
     return Source(found.profiles, play, found.where, len(history.pods), [*found.notes, *notes], objects, moment)
 
 

@@ -31,6 +31,18 @@ def load_profiles(
     return profiles
 
 
+def given_profiles(paths: Sequence[Path], params: Mapping[str, str]) -> list[Profile] | None:
+    """The profiles that the command line names in the place of others; None where it names none."""
+    if not paths:
+        if params:
+            raise click.UsageError("--param is for policies given with --policy")
+        return None
+    profiles = load_profiles(paths, params)
+    if not profiles:
+        raise UnusableInput(f"`{paths[0]}` holds no policy")
+    return profiles
+
+
 def compiled(
     paths: Sequence[Path], params: Mapping[str, object] | None = None, *, run_tests: bool = False
 ) -> CompileResult:

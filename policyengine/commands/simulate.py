@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from policyengine.commands.options import (
     refuse_given,
     schema_option,
 )
-from policyengine.commands.policies import load_profiles
+from policyengine.commands.policies import given_profiles
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
 from policyengine.seldom_collected import collect_seldom
@@ -91,7 +91,7 @@ def simulate(
         raise click.UsageError("give one of --cluster and --recording")
     collect_seldom()
     redaction = recorded_redaction(record_path, redact, redact_key)
-    profiles = _given(paths, params)
+    profiles = given_profiles(paths, params)
     if seeds is not None:
         if scenario is None or cluster or recording or svg_path or record_path:
             raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
@@ -202,15 +202,3 @@ def _recording(path: Path | None, redaction: Redaction | None) -> Iterator[Calla
             recording.close()
     except OSError as error:
         raise cannot_write(path, error) from None
-
-
-def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | None:
-    """The policies of the command line; None where it names none."""
-    if not paths:
-        if params:
-            raise click.UsageError("--param is for policies given with --policy")
-        return None
-    profiles = load_profiles(paths, params)
-    if not profiles:
-        raise UnusableInput(f"`{paths[0]}` holds no policy")
-    return profiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from policyengine.plan.measures import dominant_share, measures, waited, waits
@@ -56,18 +56,23 @@ class Comparison:
     """Plugin or rule -> how many waiting pods it refused last, before and now."""
 
     @property
+    def lists(self) -> dict[str, list[Fares]]:
+        """The lists of pods, by their names in JSON."""
+        return {
+            "newlyPlaced": self.newly_placed,
+            "newlyWaiting": self.newly_waiting,
+            "newlyEvicted": self.newly_evicted,
+            "longer": self.longer,
+        }
+
+    @property
     def json(self) -> dict[str, Any]:
         """As plain data; lists of pods are cut at `SHOWN`."""
         lists = {
-            name: {"count": len(pods), "pods": [_plain(one) for one in pods[:SHOWN]]}
-            for name, pods in (
-                ("newlyPlaced", self.newly_placed),
-                ("newlyWaiting", self.newly_waiting),
-                ("newlyEvicted", self.newly_evicted),
-                ("longer", self.longer),
-            )
+            name: {"count": len(pods), "pods": [asdict(one) for one in pods[:SHOWN]]}
+            for name, pods in self.lists.items()
         }
-        by: Mapping[str, Mapping[Any, tuple[Any, Any]]] = {
+        by: dict[str, Mapping[Any, tuple[Any, Any]]] = {
             "byTenant": self.by_tenant,
             "byNamespace": self.by_namespace,
             "byPriority": self.by_priority,
@@ -96,10 +101,9 @@ class Effect:
     @property
     def json(self) -> dict[str, Any]:
         """As plain data, without groups."""
-        plain = self.comparison.json
-        lists = ("newlyPlaced", "newlyWaiting", "newlyEvicted", "longer")
-        counts = {name: plain[name]["count"] for name in lists}
-        return {"rule": self.rule, "how": self.how, "without": plain["old"], "moved": plain["moved"], **counts}
+        found = self.comparison
+        counts = {name: len(pods) for name, pods in found.lists.items()}
+        return {"rule": self.rule, "how": self.how, "without": dict(found.old), "moved": found.moved, **counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,6 @@ class Plan:
         found |= {"now": self.waiting.json} if self.waiting is not None else {}
         found |= {"byRule": [one.json for one in self.by_rule]} if self.by_rule is not None else {}
         return found | {"notes": list(self.notes)}
-
-
-def _plain(one: Fares) -> dict[str, Any]:
-    return {"pod": one.pod, "old": one.old, "new": one.new, "why": one.why, "waited": list(one.waited)}
 
 
 def compared(old: Rerun, new: Rerun) -> Comparison:

@@ -242,8 +242,8 @@ class _Reader:
     def _pod(self, pod: Pod, now: float) -> None:
         key = (pod.metadata.namespace, pod.metadata.name)
         self._unlisted_pods.discard(key)
-        past = self._there.get(key)
-        if past is not None and self._latest[key].metadata.uid != pod.metadata.uid:
+        past, before = self._there.get(key), self._latest.get(key, pod)
+        if before.metadata.uid != pod.metadata.uid:
             self._gone(key, now)  # a namesake took its place
             past = None
         if past is None:
@@ -257,8 +257,8 @@ class _Reader:
             past = PastPod(self._shared(with_uid(came, len(self.pods))), now)
             self.pods.append(past)
             self._there[key] = past
-        elif not self._is_binding(key, pod) and (now_bare := bare(pod)) != bare(self._latest[key]):
-            past.edits.append((now, self._shared(now_bare)))
+        elif bool(pod.spec.node_name) == bool(before.spec.node_name) and (now_bare := bare(pod)) != bare(before):
+            past.edits.append((now, self._shared(now_bare)))  # what is written with the node is the run's
         if pod.spec.node_name and past.bound is None:
             past.bound, past.node = now, pod.spec.node_name
         if pod.status.phase in _ENDED and past.finished is None:
@@ -275,10 +275,6 @@ class _Reader:
         spec = self._specs.setdefault(_encode(pod.spec), pod.spec)
         labels, annotations = interned_map(pod.metadata.labels), interned_map(pod.metadata.annotations)
         return replace(pod, metadata=replace(pod.metadata, labels=labels, annotations=annotations), spec=spec)
-
-    def _is_binding(self, key: _Key, pod: Pod) -> bool:
-        """What is written with the node is the run's."""
-        return bool(pod.spec.node_name) != bool(self._latest[key].spec.node_name)
 
     def _gone(self, key: _Key, now: float) -> None:
         past = self._there.pop(key, None)

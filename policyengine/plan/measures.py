@@ -25,8 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from math import sqrt
-from statistics import fmean, median_low
+from statistics import fmean, median_low, pstdev
 from typing import Any, Final
 
 from policyengine.plan.rerun import Rerun
@@ -43,6 +42,9 @@ def measures(run: Rerun) -> dict[str, Any]:
     pods = list(ledger.pods.values())
     nodes = [node for node in ledger.nodes.values() if node.gone is None]
     names = resources(nodes)
+    room = {name: sum(node.room.get(name, 0) for node in nodes) for name in names}
+    used = {name: sum(node.used[name] for node in nodes) for name in names}
+    shares = {name: [node.used[name] / node.room[name] for node in nodes if node.room.get(name)] for name in names}
     return {
         "pods": len(pods),
         "placed": sum(pod.bound is not None for pod in pods),
@@ -50,9 +52,9 @@ def measures(run: Rerun) -> dict[str, Any]:
         "evictions": sum(pod.how == "preempted" for pod in pods),
         "wait": waits(pods, end),
         "utilisation": {name: round(mean_share(ledger.samples, name, 0.0, end), 6) for name in names},
-        "allocated": {name: round(_allocated(nodes, name), 6) for name in names},
+        "allocated": {name: round(used[name] / room[name], 6) if room[name] else 0.0 for name in names},
         "fragmentation": {name: round(share, 6) for name, share in _fragmentation(pods, nodes, names).items()},
-        "imbalance": {name: round(_deviation(_shares(nodes, name)), 6) for name in names},
+        "imbalance": {name: round(pstdev(of), 6) if of else 0.0 for name, of in shares.items()},
         "spread": _spread(run, nodes),
         "gangs": _gangs(run),
         "quotas": _quotas(run),
@@ -124,22 +126,6 @@ def resources(nodes: Iterable[NodeRecord]) -> list[str]:
     """The names of what nodes offer, pods apart."""
     offered = {name for node in nodes for name, amount in node.room.items() if amount and name != "pods"}
     return [*RESOURCES, *sorted(offered - {*RESOURCES, "ephemeral-storage"})]
-
-
-def _allocated(nodes: Sequence[NodeRecord], name: str) -> float:
-    room = sum(node.room.get(name, 0) for node in nodes)
-    return sum(node.used[name] for node in nodes) / room if room else 0.0
-
-
-def _shares(nodes: Sequence[NodeRecord], name: str) -> list[float]:
-    return [node.used[name] / node.room[name] for node in nodes if node.room.get(name)]
-
-
-def _deviation(values: Sequence[float]) -> float:
-    if not values:
-        return 0.0
-    mean = sum(values) / len(values)
-    return sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
 def _fragmentation(pods: Sequence[PodRecord], nodes: Sequence[NodeRecord], names: Sequence[str]) -> Mapping[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from policyengine.cluster.kinds import PODS
@@ -44,12 +44,11 @@ class Snapshot:
     @property
     def json(self) -> dict[str, Any]:
         """As plain data."""
-        pods = [{"pod": one.pod, "old": one.old, "new": one.new, "why": one.why} for one in self.waiting]
         return {
             "waiting": self.count,
             "placed": {"old": self.placed[0], "new": self.placed[1]},
             "evicted": {"old": self.evicted[0], "new": self.evicted[1]},
-            "pods": pods,
+            "pods": list(map(asdict, self.waiting)),
         }
 
 

@@ -83,7 +83,8 @@ class Session:
 
         Raises `NothingToChoose`, and as `Workers.answers`.
         """
-        as_it_is = self._as_it_is()
+        every = range(len(self.job.workloads))
+        as_it_is = self._judged("the policy as it is", [Task({}, [number]) for number in every])
         old = [judged.figures[0] for judged in as_it_is]
         self._refuse_idle(old[: self.trained])
         training = list(range(self.trained))
@@ -102,10 +103,6 @@ class Session:
         return Found(
             self.job.objectives, self.dimensions, tried, best, was, front, importance, profiles, held_out, notes
         )
-
-    def _as_it_is(self) -> list[Judged]:
-        """The policy as it is, on every workload."""
-        return self._judged("the policy as it is", [Task({}, [number]) for number in range(len(self.job.workloads))])
 
     def _judged(self, what: str, tasks: Sequence[Task]) -> list[Judged]:
         found = []
@@ -145,21 +142,16 @@ class Session:
         """Of the front, the candidate that gives up least of every objective: its worst part of an objective's span is
         the smallest."""
         front = self.study.front()
-        spans = []
-        for at, objective in enumerate(self.job.objectives):
-            values = [one.objectives[at] for one in front]
-            spans.append((max(values) if objective.sign > 0 else min(values), (max(values) - min(values)) or 1.0))
-        return (
-            min(
-                front,
-                key=lambda one: max(
-                    abs(best - value) / span for value, (best, span) in zip(one.objectives, spans, strict=True)
-                ),
-                default=None,
-            )
-            if front
-            else None
-        )
+
+        def worst(one: Tried) -> float:
+            parts = []
+            for at, objective in enumerate(self.job.objectives):
+                values = [other.objectives[at] for other in front]
+                best = max(values) if objective.sign > 0 else min(values)
+                parts.append(abs(best - one.objectives[at]) / ((max(values) - min(values)) or 1.0))
+            return max(parts)
+
+        return min(front, key=worst, default=None)
 
     def _profiles(
         self, best: Tried, points: int, training: Sequence[int], old: Sequence[Figures]

@@ -68,7 +68,8 @@ class Subject:
         params = {name: value for name, value in values.items() if not name.startswith(WEIGHT)}
         known = {param.name for param in self.policy.params}
         given = {name: value for name, value in self.given.items() if name in known}
-        found = compile_files(self._weighted(values), {**given, **params}, self.registry)
+        sources = [Source(one.file, applied(one.text, self._weight_edits(one, values))) for one in self.sources]
+        found = compile_files(sources, {**given, **params}, self.registry)
         if found.failed:
             raise NothingToTune(render(found.diagnostics, found.sources[0]))
         return found.profiles[0]
@@ -76,9 +77,8 @@ class Subject:
     def patched(self, values: Values) -> list[Source]:
         """The texts with these values as defaults and weights."""
         return [
-            Source(source.file, applied(source.text, [*self._weight_edits(source, values), *defaults]))
-            for source in self.sources
-            for defaults in [list(self._default_edits(source, values))]
+            Source(one.file, applied(one.text, [*self._weight_edits(one, values), *self._default_edits(one, values)]))
+            for one in self.sources
         ]
 
     def patch(self, values: Values) -> str:
@@ -88,9 +88,6 @@ class Subject:
             old, new = before.text.splitlines(keepends=True), after.text.splitlines(keepends=True)
             lines += unified_diff(old, new, f"a/{before.file}", f"b/{before.file}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-    def _weighted(self, values: Values) -> list[Source]:
-        return [Source(one.file, applied(one.text, self._weight_edits(one, values))) for one in self.sources]
 
     def _weight_edits(self, source: Source, values: Values) -> list[Edit]:
         return [
@@ -115,12 +112,10 @@ class Subject:
                 for member in block.members:
                     param = params.get((source.file, member.span))
                     if isinstance(member, syntax.Param) and param is not None and param.name in values:
-                        yield Edit(member.default.span, _literal(values[param.name], param))
+                        text = values[param.name]
+                        quoted = json.dumps(text, ensure_ascii=False) if param.type.kind is Kind.STRING else text
+                        yield Edit(member.default.span, quoted)
 
     @cached_property
     def _trees(self) -> Sequence[tuple[Source, syntax.File]]:
         return [(source, parse_file(source)[0]) for source in self.sources]
-
-
-def _literal(text: str, param: ir.Param) -> str:
-    return json.dumps(text, ensure_ascii=False) if param.type.kind is Kind.STRING else text
