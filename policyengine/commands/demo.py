@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
-    from policyengine.kube.http.client import Transport
+    from policyengine.kube.http.client import Client
 
 POLICY = "policies/riya.policy"
 EXAMPLE = "examples/riya/2-groups"
@@ -44,26 +44,28 @@ async def _run(profiles: list[Profile]) -> tuple[list[Any], list[Any]]:
     """Create the pods, start everything, wait until every pod is placed or was told why not; give pods and events."""
     import yaml
 
+    from policyengine.kube.http.client import Client
     from policyengine.simulator import sandbox as simulator
 
     async with simulator.world("embedded") as world:
         outside = world.connect()
+        client = Client(outside)
         # The pods are there first, so that all of them queue together and the order is the policy's.
         pods = found("demo.yaml", f"{EXAMPLE}/groups.yaml")
         for item in yaml.safe_load_all(pods.read_text(encoding="utf-8")):
             await simulator.create(outside, "/api/v1/namespaces/default/pods", item)
         async with simulator.sandbox(world, NODES, profiles):
-            await _settle(outside)
+            await _settle(client)
         return (
-            await _items(outside, "/api/v1/namespaces/default/pods"),
-            await _items(outside, "/apis/events.k8s.io/v1/namespaces/default/events"),
+            await _items(client, "/api/v1/namespaces/default/pods"),
+            await _items(client, "/apis/events.k8s.io/v1/namespaces/default/events"),
         )
 
 
-async def _settle(transport: Transport) -> None:
+async def _settle(client: Client) -> None:
     deadline = asyncio.get_running_loop().time() + PATIENCE
     while asyncio.get_running_loop().time() < deadline:
-        pods = await _items(transport, "/api/v1/namespaces/default/pods")
+        pods = await _items(client, "/api/v1/namespaces/default/pods")
         if all(_is_settled(pod) for pod in pods):
             return
         await asyncio.sleep(0.05)
@@ -75,14 +77,10 @@ def _is_settled(pod: Any) -> bool:
     return any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ())
 
 
-async def _items(transport: Transport, path: str) -> list[Any]:
+async def _items(client: Client, path: str) -> list[Any]:
     import json
 
-    response = await transport.request("GET", path, timeout=10.0)
-    try:
-        found: list[Any] = json.loads(await response.read())["items"] or []
-    finally:
-        await response.close()
+    found: list[Any] = json.loads(await client.call("GET", path, seconds=10.0))["items"] or []
     return found
 
 

@@ -4,7 +4,7 @@ or, with `--alone`, what the policies say of each by itself."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,7 @@ def explain(
     schedulerName, gates, gangs, quotas, permits and preemption count. Nothing is changed in the cluster. A name without
     namespace is one of the context's namespace; in a file, of `default`.
     """
+    from policyengine.commands.explaining.explained_cluster import from_file, from_server
     from policyengine.language.parse import SourceError
 
     if live is not None:
@@ -113,21 +114,29 @@ def explain(
         if unasked is None:
             return
         notes = unasked
-    cluster = _cluster(cluster_path, kubeconfig, context, given)
+    if cluster_path is not None:
+        cluster = from_file(cluster_path, given)
+    else:
+        from policyengine.kube.config import credentials
+
+        cluster = from_server(credentials.load(kubeconfig, context), given)
     for note in (*notes, *cluster.notes):
         click.echo(f"note: {escaped_lines(note)}", err=True)
-    _explain_cluster(cluster, asked, alone, now, output, given)
+    entries, show = _answered(cluster, asked, alone, SystemClock().now() if now is None else now, given)
+    if output == "json":
+        click.echo(json.dumps(entries, indent=2))
+    else:
+        show(entries)
 
 
-def _explain_cluster(
-    cluster: ExplainedCluster,
-    asked: str | None,
-    alone: bool,
-    now: float | None,
-    output: str,
-    given: Sequence[Profile] | None,
-) -> None:
-    """What the cluster tells of one pod, or of all that wait. `given`: the policies that were named, if any was."""
+def _answered(
+    cluster: ExplainedCluster, asked: str | None, alone: bool, now: float, given: Sequence[Profile] | None
+) -> tuple[list[dict[str, Any]], Callable[[Sequence[Mapping[str, Any]]], None]]:
+    """What the cluster tells of one pod, or of all that wait, and what prints it. `given`: the policies that were
+    named, if any was."""
+    from policyengine.commands.explaining.as_text import show, show_forecast, show_placed
+    from policyengine.diagnosis.why_here import explain_placed
+
     if asked is not None:
         asked = _named(asked, cluster)
         phase = cluster.pods[asked].status.phase
@@ -136,44 +145,12 @@ def _explain_cluster(
                 f"no pod `{asked}` waits in {cluster.where}: it has {phase.lower()}, and has no node any more"
             )
         if not alone and asked not in cluster.waiting:
-            _explain_placed(cluster, asked, now, output)
-            return
-    entries = _alone(cluster, asked, now, given) if alone else _forecast(cluster, asked, now)
-    if output == "json":
-        click.echo(json.dumps(entries, indent=2))
-    else:
-        from policyengine.commands.explaining.as_text import show, show_forecast
-
-        (show if alone else show_forecast)(entries)
-
-
-def _explain_placed(cluster: ExplainedCluster, asked: str, now: float | None, output: str) -> None:
-    """Of a pod that is on a node: why it is there, as of now."""
-    from policyengine.commands.explaining.as_text import show_placed
-    from policyengine.diagnosis.why_here import explain_placed
-
-    entry = explain_placed(cluster.objects, cluster.profiles, asked, _moment(now))
-    if output == "json":
-        click.echo(json.dumps([entry], indent=2))
-    else:
-        show_placed(entry)
-
-
-def _cluster(
-    path: Path | None, kubeconfig: Path | None, context: str | None, given: Sequence[Profile] | None
-) -> ExplainedCluster:
-    """What is asked about: a file, or the cluster of a kubeconfig."""
-    from policyengine.commands.explaining.explained_cluster import from_file, from_server
-
-    if path is not None:
-        return from_file(path, given)
-    from policyengine.kube.config import credentials
-
-    return from_server(credentials.load(kubeconfig, context), given)
+            return [explain_placed(cluster.objects, cluster.profiles, asked, now)], show_placed
+    return (_alone(cluster, asked, now, given), show) if alone else (_forecast(cluster, asked, now), show_forecast)
 
 
 def _alone(
-    cluster: ExplainedCluster, name: str | None, now: float | None, given: Sequence[Profile] | None
+    cluster: ExplainedCluster, name: str | None, now: float, given: Sequence[Profile] | None
 ) -> list[dict[str, Any]]:
     """Each by itself; a pod that none of the policies serves is judged by the first of those named, or the defaults."""
     from policyengine.diagnosis.explain import explain_alone
@@ -184,10 +161,10 @@ def _alone(
             f"no pod `{name}` waits in {cluster.where}: it is on node `{node}`; without --alone `explain` says why"
         )
     profiles = given or cluster.profiles[::-1]
-    return explain_alone(cluster.objects, profiles, name, suggestions=True, now=_moment(now))
+    return explain_alone(cluster.objects, profiles, name, suggestions=True, now=now)
 
 
-def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) -> list[dict[str, Any]]:
+def _forecast(cluster: ExplainedCluster, name: str | None, now: float) -> list[dict[str, Any]]:
     """All together; of the one that is named, or the only one that waits, with what its last attempt weighed."""
     from policyengine.commands.progress import progress
     from policyengine.diagnosis.explain_forecast import explain_forecast
@@ -195,12 +172,7 @@ def _forecast(cluster: ExplainedCluster, name: str | None, now: float | None) ->
     waiting = cluster.waiting
     picked = next(iter(waiting)) if name is None and len(waiting) == 1 else name
     with progress(f"playing {len(waiting)} pods that wait") as told:
-        return explain_forecast(cluster.objects, cluster.profiles, _moment(now), picked, told)
-
-
-def _moment(now: float | None) -> float:
-
-    return SystemClock().now() if now is None else now
+        return explain_forecast(cluster.objects, cluster.profiles, now, picked, told)
 
 
 def _named(name: str, cluster: ExplainedCluster) -> str:

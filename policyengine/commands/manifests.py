@@ -48,7 +48,10 @@ def texts_in(shown: Source) -> list[PolicyText | SourceError]:
     Raises:
         SourceError: it is no plain YAML, or too deep.
     """
-    return [one for document in _documents(Path(shown.file), shown.text) for one in _policies(document, shown)]
+    try:
+        return [one for document in documents(shown.text) for one in _policies(document, shown)]
+    except PlainYamlError as error:
+        raise SourceError(f"`{Path(shown.file)}` {error}") from None
 
 
 def may_carry(text: str) -> bool:
@@ -73,13 +76,6 @@ def read_text(path: Path) -> str:
     if not text.strip():
         raise SourceError(f"`{path}` is empty")
     return text
-
-
-def _documents(path: Path, text: str) -> list[yaml.Node]:
-    try:
-        return documents(text)
-    except PlainYamlError as error:
-        raise SourceError(f"`{path}` {error}") from None
 
 
 def _policies(document: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:

@@ -136,7 +136,9 @@ def _swept(
 
 
 def _tell(found: Plan, output: str) -> None:
-    from policyengine.commands.reports.plan_report import page, show, written
+    from policyengine.commands.console import print_tables
+    from policyengine.commands.reports.plan_report import page, written
+    from policyengine.plan.tables import head, tables
 
     if output == "json":
         click.echo(json.dumps(found.json, indent=2))
@@ -145,7 +147,7 @@ def _tell(found: Plan, output: str) -> None:
     elif output == "html":
         click.echo(page(found), nl=False)
     else:
-        show(found)
+        print_tables(head(found), tables(found))
 
 
 def _check(condition: str) -> None:

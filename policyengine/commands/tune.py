@@ -107,13 +107,15 @@ def tune(
 
     Exit codes: 0; 1 nothing better was found; 2 something cannot be used.
     """
+    from policyengine.commands.console import print_tables
+    from policyengine.commands.reports.tune_report import head, plain, tables
     from policyengine.plan.rerun import NotServed
     from policyengine.tuning.dimensions import NothingToTune, chosen
-    from policyengine.tuning.judging import Job
+    from policyengine.tuning.judging import Job, judge
     from policyengine.tuning.objective import WrongObjective, objective
     from policyengine.tuning.search import Study, StudyUnusable
     from policyengine.tuning.session import NothingToChoose, Session
-    from policyengine.tuning.workers import WorkersUnusable
+    from policyengine.tuning.workers import Processes, Ray, WorkersUnusable
 
     try:
         training, kept = _workloads(recordings, held_out, scenario, seeds, held_out_seeds)
@@ -124,7 +126,9 @@ def tune(
             path = stack.enter_context(_own(out))
             study = Study(dimensions, job.objectives, seed, _about(job, len(training), dimensions), path)
             stages = stack.enter_context(Stages())
-            workers = stack.enter_context(_workers(job, jobs, ray_address))
+            work = partial(judge, job)
+            workers: Judges = Ray(work, ray_address) if ray_address is not None else Processes(work, jobs)
+            stack.enter_context(workers)
             found = Session(job, dimensions, study, workers, len(training), stages.told).run(trials, points)
     except (NothingToTune, NotServed, WrongObjective, StudyUnusable, NothingToChoose, WorkersUnusable) as error:
         raise UnusableInput(str(error)) from None
@@ -134,7 +138,11 @@ def tune(
     notes = [*found.notes, *_written(out, job.subject, found)]
     if not kept:
         notes.insert(0, "nothing was held out: what is told of the gain is of what the values were chosen by")
-    _tell(found, notes, out, output)
+    if output == "json":
+        click.echo(json.dumps({**plain(found), "notes": notes}, indent=2))
+    else:
+        notes.append(f"written to `{out}`: {PARAMS}, {PATCH}, {PAGE}, {RESULT}, {STUDY}")
+        print_tables(head(found), tables(found), notes)
     sys.exit(0 if found.is_better else NO_GAIN)
 
 
@@ -219,14 +227,6 @@ def _own(out: Path) -> Iterator[Path]:
         yield out / STUDY
 
 
-def _workers(job: Job, count: int, address: str | None) -> Judges:
-    from policyengine.tuning.judging import judge
-    from policyengine.tuning.workers import Processes, Ray
-
-    work = partial(judge, job)
-    return Ray(work, address) if address is not None else Processes(work, count)
-
-
 def _written(out: Path, subject: Subject, found: Found) -> list[str]:
     """Write the result; what is to be said of it."""
     import yaml
@@ -271,12 +271,3 @@ def _notes(subject: Subject, patched: Sequence[Source]) -> list[str]:
     notes = [f"lint says of the changed policy: {message}" for message in after if message not in before]
     policies, _ = checked_files(patched, subject.registry)
     return notes + [f"of the changed policy: {one.message}" for one in failed_tests(policies, subject.registry)]
-
-
-def _tell(found: Found, notes: Sequence[str], out: Path, output: str) -> None:
-    from policyengine.commands.reports.tune_report import plain, show
-
-    if output == "json":
-        click.echo(json.dumps({**plain(found), "notes": list(notes)}, indent=2))
-    else:
-        show(found, [*notes, f"written to `{out}`: {PARAMS}, {PATCH}, {PAGE}, {RESULT}, {STUDY}"])

@@ -30,12 +30,19 @@ def show(entries: Sequence[Entry], console: Console | None = None) -> None:
     for number, entry in enumerate(entries):
         if number:
             console.print()
-        _show_pod(entry, console)
+        console.print(_headline(entry), soft_wrap=True)
+        for part in (best(entry), _refusals(entry)):
+            if part is not None:
+                console.print(Padding(part, (0, 0, 0, 2), expand=False))
+        _show_suggestions(entry, console)
+        preemption = _preemption(entry)
+        if preemption is not None:
+            console.print(Padding(preemption, (0, 0, 0, 2), expand=False))
 
 
-def show_forecast(entries: Sequence[Entry], console: Console | None = None) -> None:
+def show_forecast(entries: Sequence[Entry]) -> None:
     """Print what becomes of the pods, a line each; of one that comes with what its last attempt weighed, that too."""
-    console = console or standard_output(None)
+    console = standard_output(None)
     entries = escaped_values(entries)
     if not entries:
         console.print("no pod waits")
@@ -83,17 +90,6 @@ def _whole(entry: Entry) -> Text | None:
     if status is None:
         return None
     return Text.assemble("refused as a whole by ", (status["plugin"] or "its spec", "yellow"))
-
-
-def _show_pod(entry: Entry, console: Console) -> None:
-    console.print(_headline(entry), soft_wrap=True)
-    for part in (best(entry), _refusals(entry)):
-        if part is not None:
-            console.print(Padding(part, (0, 0, 0, 2), expand=False))
-    _show_suggestions(entry, console)
-    preemption = _preemption(entry)
-    if preemption is not None:
-        console.print(Padding(preemption, (0, 0, 0, 2), expand=False))
 
 
 def _headline(entry: Entry) -> Text:
@@ -190,10 +186,10 @@ _UNSCORED: Final = {
 }
 
 
-def show_placed(entry: Entry) -> None:
-    """Print the answer of `explain_placed`; colours only on a terminal, as rich decides."""
+def show_placed(entries: Sequence[Entry]) -> None:
+    """Print the one answer of `explain_placed`; colours only on a terminal, as rich decides."""
     console = Console(highlight=False)
-    entry = escaped_values(entry)
+    (entry,) = escaped_values(entries)
     line = Text.assemble((entry["pod"], "bold"), "  on ", (entry["node"], "bold green"))
     why = entry["why"]
     if why is None:

@@ -55,7 +55,7 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
     from policyengine.cluster.kinds import NAMESPACE
     from policyengine.cluster.objects import ObjectError
     from policyengine.commands.explaining.cluster_file import read_cluster
-    from policyengine.diagnosis.dump import ClusterShapeError, objects_in, read_objects
+    from policyengine.diagnosis.dump import PRINTED_BY, ClusterShapeError, objects_in, read_objects
     from policyengine.plugins.registry import with_default_profile
 
     where = "standard input" if str(path) == "-" else f"`{path}`"
@@ -63,8 +63,9 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
         content = read_cluster(path)
         try:
             objects = read_objects(content)
-            if not objects:
-                _refuse_empty(where, {kind for kind, _ in objects_in(content)})
+            if not objects and (kinds := {kind for kind, _ in objects_in(content)}):
+                named = ", ".join(sorted(kinds)[:5])
+                raise UnusableInput(f"{where} has neither nodes nor pods, only {named}; print them with `{PRINTED_BY}`")
             notes: list[str] = []
             serving = _serving_in(content, notes) if given is None else given
         except (ClusterShapeError, ObjectError) as error:
@@ -72,15 +73,6 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
     profiles = with_default_profile(serving)
     notes += [*_gaps(where, objects, profiles), *_unasked(where, objects, given)]
     return ExplainedCluster(where, NAMESPACE, objects, profiles, notes)
-
-
-def _refuse_empty(where: str, kinds: Iterable[str]) -> None:
-    """Raises `UnusableInput` where a file has something, and nothing that matters here."""
-    from policyengine.diagnosis.dump import PRINTED_BY
-
-    if kinds:
-        named = ", ".join(sorted(kinds)[:5])
-        raise UnusableInput(f"{where} has neither nodes nor pods, only {named}; print them with `{PRINTED_BY}`")
 
 
 def _serving_in(content: Mapping[str, Any], notes: list[str]) -> Sequence[Profile]:

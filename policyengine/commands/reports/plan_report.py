@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from policyengine.commands.console import print_tables
 from policyengine.commands.reports.html_page import document, table, text_of
 from policyengine.commands.reports.plan_picture import pictures
 from policyengine.control_characters import escaped
@@ -54,11 +53,6 @@ def _tiles(figures: Sequence[Sequence[str]]) -> Iterator[str]:
             told = text_of(new) if old == new else f"{text_of(old)} → {text_of(new)}"
             yield f'<div class="tile"><span>{text_of(name)}</span><b class="{verdict}">{told}</b>{verdict}</div>'
     yield "</div>"
-
-
-def show(plan: Plan) -> None:
-    """Print it."""
-    print_tables(head(plan), tables(plan))
 
 
 def written(plan: Plan) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from policyengine.commands.console import print_tables
 from policyengine.commands.reports.html_page import document, table, text_of
 from policyengine.commands.reports.plan_picture import Point, Tick, plot
 
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 FRONT: Final = 20
 """Candidates of the front that are shown."""
 Row = Sequence[str]
-
-
-def show(found: Found, notes: Sequence[str]) -> None:
-    """Print it."""
-    print_tables(head(found), tables(found), notes)
 
 
 def head(found: Found) -> Iterator[str]:

@@ -19,7 +19,7 @@ from policyengine.cluster.kinds import GIVEN, GIVEN_BESIDE, decode_given, kind_o
 from policyengine.cluster.objects import ObjectError
 from policyengine.commands.manifests import read_text
 from policyengine.commands.policy_files import SUITE
-from policyengine.commands.testing.suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
+from policyengine.commands.testing.suite_steps import SuiteError, SuiteTest, SuiteValues, fields_of, items_of, span_of
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.messages import Message, ObjectObserved
@@ -51,9 +51,8 @@ class Suite:
                 name = _name(values, fields["name"])
                 if name in tests:
                     raise values.wrong(fields["name"], f"another test is called `{name}`")
-                tests[name] = ir_test.Test(
-                    name=name, steps=tuple(steps(values, root, fields)), span=span_of(case or fields["name"])
-                )
+                steps = tuple(SuiteTest(values, root, fields).steps())
+                tests[name] = ir_test.Test(name=name, steps=steps, span=span_of(case or fields["name"]))
                 objects[name] = tuple(_object(values, one) for one in items_of(fields.get("objects")))
         return replace(of, tests=tuple(tests.values()), suite=self.source.file, objects=objects)
 

@@ -117,19 +117,11 @@ def unknown(name: str, known: Iterable[str], absent: str) -> str:
 _LARGE: Final = 2**62
 
 
-def steps(values: SuiteValues, suite: dict[str, Any], test: dict[str, Any]) -> Iterator[ir_test.Step]:
-    """In order. `suite`, `test`: their fields, as nodes.
-
-    Raises:
-        SuiteError: something is named or given that does not exist, or has the wrong form.
-    """
-    return _Test(values, suite, test).steps()
-
-
-class _Test:
+class SuiteTest:
     """One test, or case, on its way to steps."""
 
     def __init__(self, values: SuiteValues, root: dict[str, Any], fields: dict[str, Any]) -> None:
+        """`root`, `fields`: those of the suite and of the test, as nodes."""
         self._values = values
         self._root = root
         self._test = fields
@@ -138,7 +130,11 @@ class _Test:
         self._standing: set[str] = set()
 
     def steps(self) -> Iterator[ir_test.Step]:
-        """The steps in order: what the suite gives, what the test gives, then its steps."""
+        """The steps in order: what the suite gives, what the test gives, then its steps.
+
+        Raises:
+            SuiteError: something is named or given that does not exist, or has the wrong form.
+        """
         yield from self._params(self._root.get("params"))
         yield from self._part({"nodes": self._root["nodes"]} if "nodes" in self._root else {})
         yield from self._part(self._test)
