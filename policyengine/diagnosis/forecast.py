@@ -219,7 +219,7 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
     """Rule 3."""
     end = trial.now + HORIZON
     heapify(leaving)
-    tried: Counter[tuple[str, str]] = Counter()
+    tried: Counter[tuple[str, str]] = Counter()  # (UID, line) -> at how many moments
     come_of_it, seen = (0, 0), 0
     trial.settle()
     while True:
@@ -234,7 +234,8 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
         seen = len(trial.history)
         goes = leaving[0][0] if leaving else inf
         due = trial.next_due()
-        may_move = any(_may_move(trial.state.place(uid), uid, tried) for uid in waiting)
+        places = ((uid, _MOVED_BY_TIME.get(trial.state.place(uid))) for uid in waiting)
+        may_move = any(line is not None and tried[uid, line] < _TRIED for uid, line in places)
         if due is not None and due <= end and due < goes and (may_move or trial.state.awaits_overdue_gang):
             trial.advance_to(due)
         elif goes < end:
@@ -248,12 +249,6 @@ def _play(trial: Trial, waiting: Iterable[str], leaving: list[tuple[float, str]]
             break
     if any(trial.state.place(uid) == "held" for uid in waiting):
         trial.advance(_HELD_TOLD)
-
-
-def _may_move(place: str, uid: str, tried: Counter[tuple[str, str]]) -> bool:
-    """Whether the passing of time may bring the pod further. `tried`: at how many moments it had which line."""
-    line = _MOVED_BY_TIME.get(place)
-    return line is not None and tried[uid, line] < _TRIED
 
 
 # --- what is told ---------------------------------------------------------------------------------------
@@ -273,7 +268,9 @@ def _told(trial: Trial, waiting: Mapping[str, Pod], now: float, is_complete: boo
     said = _said(trial)
     told = []
     for uid in dict.fromkeys([*(uid for uid in trial.popped if uid in waiting), *waiting]):
-        fate, pod = _fate(trial, uid), trial.state.view.pods.get(uid)
+        pod = trial.state.view.pods.get(uid)
+        is_there = uid in trial.cluster.pods
+        fate = _FATES.get(trial.state.place(uid), Fate.UNSCHEDULABLE) if is_there else Fate.EVICTED
         scheduler_name = waiting[uid].spec.scheduler_name
         node = "" if pod is None else pod.node_name
         message = said.get(uid, "" if is_complete else NOT_TRIED)
@@ -308,9 +305,3 @@ def _said(trial: Trial) -> dict[str, str]:
             said[uid] = f"waiting for {line.details['by']}"
     held = [uid for uid in said if trial.state.place(uid) == "held"]
     return said | {uid: message for uid in held if (message := trial.refusal(uid))}
-
-
-def _fate(trial: Trial, uid: str) -> Fate:
-    if uid not in trial.cluster.pods:
-        return Fate.EVICTED
-    return _FATES.get(trial.state.place(uid), Fate.UNSCHEDULABLE)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.objects import ObjectMeta, OwnerReference
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_objects import Pod, PodSpec
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
@@ -99,12 +99,13 @@ def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     """The claims that the pod names and nobody has made, of a class that provides volumes where the pod goes."""
     pod, view = attempt.pod, what_if.view
     there = {**view.objects(PersistentVolumeClaim), **{one.object.metadata.key: None for one in attempt.made}}
-    absent = [name for name in _claims(pod.shape.spec) if f"{pod.namespace}/{name}" not in there]
+    named = (volume.persistent_volume_claim for volume in pod.shape.spec.volumes)
+    claims = dict.fromkeys(claim.claim_name for claim in named if claim is not None)
+    absent = [name for name in claims if f"{pod.namespace}/{name}" not in there]
     classes = [one for one in view.objects(StorageClass).values() if one.volume_binding_mode == "WaitForFirstConsumer"]
     for place, class_ in enumerate(sorted(classes, key=_default_first)[:CLASSES] if absent else ()):
         changed, name = attempt, class_.metadata.name
         for claim in absent:
-            text = f"create the claim {claim} of class {name}"
             detail = {"claim": f"{pod.namespace}/{claim}", "storageClass": name, "size": CLAIM_SIZE}
             item = PersistentVolumeClaim(
                 metadata=ObjectMeta(name=claim, namespace=pod.namespace, uid=f"uid of {pod.namespace}/{claim}"),
@@ -114,14 +115,10 @@ def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
                     resources=StorageResources(requests={"storage": CLAIM_SIZE}),
                 ),
             )
+            text = f"create the claim {claim} of class {name}"
             change = Change("claim", claim, text, 1.2 + 0.1 * place, detail)
             changed = changed.with_objects(change, "PersistentVolumeClaim", [item])
         yield changed
-
-
-def _claims(spec: PodSpec) -> list[str]:
-    named = [volume.persistent_volume_claim for volume in spec.volumes]
-    return list(dict.fromkeys(claim.claim_name for claim in named if claim is not None))
 
 
 def _default_first(one: StorageClass) -> tuple[bool, str]:

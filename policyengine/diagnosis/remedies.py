@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
-from policyengine.cluster.pod_objects import PodSpec, Toleration
+from policyengine.cluster.pod_objects import Toleration
 from policyengine.diagnosis import kubectl_commands, node_remedies, policy_remedies, queue_remedies
 from policyengine.diagnosis.changed_spec import (
     REQUIRED,
@@ -118,27 +118,16 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
     for key, value in spec.node_selector.items():
         text = f"drop `{key}: {value}` from nodeSelector"
         change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
-        yield attempt.with_spec(change, _without_selector(key))
+        kept = {name: text for name, text in spec.node_selector.items() if name != key}
+        yield attempt.with_spec(change, partial(replace, node_selector=kept))
     for expression in required_node_expressions(spec):
         told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
-        detail = {
-            "nodeAffinity": {
-                "key": expression.key,
-                "operator": expression.operator,
-                "values": list(expression.values),
-            }
-        }
-        change = Change("drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, detail)
+        wanted = {"key": expression.key, "operator": expression.operator, "values": list(expression.values)}
+        change = Change(
+            "drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, {"nodeAffinity": wanted}
+        )
         yield attempt.with_spec(change, partial(without_node_expression, expression=expression))
     yield from node_remedies.labelled(attempt, what_if, rows)
-
-
-def _without_selector(key: str) -> Edit:
-    def edit(spec: PodSpec) -> PodSpec:
-        kept = {name: value for name, value in spec.node_selector.items() if name != key}
-        return replace(spec, node_selector=kept)
-
-    return edit
 
 
 def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -180,8 +169,7 @@ def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
 
 def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     yield from queue_remedies.claimed(attempt, what_if)
-    spec = attempt.pod.shape.spec
-    for volume in spec.volumes:
+    for volume in attempt.pod.shape.spec.volumes:
         claim = volume.persistent_volume_claim
         text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
         change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
@@ -189,8 +177,7 @@ def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]
 
 
 def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    spec = attempt.pod.shape.spec
-    for claim in spec.resource_claims:
+    for claim in attempt.pod.shape.spec.resource_claims:
         text = f"drop the resource claim {claim.name}"
         change = Change("drop", f"claim {claim.name}", text, 1.6, {"resourceClaim": claim.name})
         yield attempt.with_spec(change, _instead(("resource_claims",), claim))

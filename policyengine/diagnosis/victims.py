@@ -151,7 +151,12 @@ def _victims(evaluator: Evaluator, what_if: WhatIf, pod: PodInfo, row: int) -> t
         return going
     allowed, budgets = _Evictable(pod, evaluator, what_if), DisruptionBudgets(view.snapshot())
     units = [unit for listed in allowed.on(row) for unit in listed]
-    for unit in sorted(units[:ALONE], key=lambda unit: (len(unit), max(one.priority for one in unit), _size(unit))):
+
+    def least(unit: Unit) -> tuple[int, int, int, str]:
+        size = sum(amount for one in unit for _, amount in one.shape.amounts)
+        return len(unit), max(one.priority for one in unit), size, unit[0].key
+
+    for unit in sorted(units[:ALONE], key=least):
         few = allowed.most is None or len(unit) <= allowed.most
         if few and not any(budgets.violated_by(unit)) and _helps(evaluator, view, pod, row, unit):
             return unit
@@ -162,10 +167,6 @@ def _victims(evaluator: Evaluator, what_if: WhatIf, pod: PodInfo, row: int) -> t
 def _helps(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int, going: Sequence[PodInfo]) -> bool:
     with view.hypothetically([one.uid for one in going]):
         return filter_node_with_nominated(evaluator, view, pod, row).is_success
-
-
-def _size(unit: Sequence[PodInfo]) -> tuple[int, str]:
-    return sum(amount for pod in unit for _, amount in pod.shape.amounts), unit[0].key
 
 
 def _what(pod: PodInfo, nodes: NodeTable, row: int) -> str:
@@ -184,19 +185,14 @@ def _what(pod: PodInfo, nodes: NodeTable, row: int) -> str:
 def _freed(
     attempt: Attempt, evaluator: Evaluator, view: ClusterView, what: str, node: str, leaving: Sequence[PodInfo]
 ) -> Attempt:
-    told = [f"{pod.key}{_whose(evaluator, pod)}" for pod in leaving]
     ends = all(pod.deleting for pod in leaving)
-    names = ", ".join(told)
+    names = ", ".join(f"{pod.key}{_whose(evaluator, pod)}" for pod in leaving)
     how = f"wait until {names} has terminated" if ends else f"delete or move {names}"
     detail = {"node": node, "what": what, "pods": [pod.key for pod in leaving]}
     cost = 1.1 if ends else 1.5 + 0.2 * len(leaving)
-    one_place = len({pod.namespace for pod in leaving}) == 1 and not ends
-    command = [pod.name for pod in leaving]
-    line = (
-        kubectl_commands.line("delete", "pod", *command, names=command, namespace=leaving[0].namespace)
-        if one_place
-        else ""
-    )
+    line, pods = "", [pod.name for pod in leaving]
+    if len({pod.namespace for pod in leaving}) == 1 and not ends:
+        line = kubectl_commands.line("delete", "pod", *pods, names=pods, namespace=leaving[0].namespace)
     change = Change("free", "", f"free {what} on {node}: {how}", cost, detail, line)
     return attempt.without(change, frozenset(pod.uid for pod in leaving))
 

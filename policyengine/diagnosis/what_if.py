@@ -164,43 +164,27 @@ class WhatIf:
     @contextmanager
     def cluster_of(self, attempt: Attempt) -> Iterator[Snapshot]:
         """The cluster as the attempt has it, until the block ends."""
+        view, nodes = self.view, self.view.nodes
         with ExitStack() as stack:
-            for name in sorted(attempt.nodes):
-                stack.enter_context(self._with_node(attempt.nodes[name]))
+            # What is changed has no version, and so replaces any, and is replaced by any.
+            for name, node in sorted(attempt.nodes.items()):
+                if (row := nodes.row_of.get(name)) is None:
+                    stack.callback(view.remove_node, name)
+                else:
+                    stack.callback(view.add_or_update_node, nodes.objects[row])
+                view.add_or_update_node(replace(node, metadata=replace(node.metadata, resource_version="")))
             for one in attempt.made:
-                if not isinstance(one.object, Pod):
-                    stack.enter_context(self._with_object(one))
+                if isinstance(one.object, Pod):
+                    continue
+                metadata = one.object.metadata
+                if (before := view.objects_of(one.kind).get(metadata.key)) is None:
+                    stack.callback(view.remove_object, one.kind, metadata.key)
+                else:
+                    stack.callback(view.set_object, one.kind, before)
+                view.set_object(one.kind, replace(one.object, metadata=replace(metadata, resource_version="")))
             # Mates that are changed with the pod are to be placed anew.
             mates = [] if attempt.edits else [mate for mate in self.mates if mate[0] != attempt.pod.uid]
-            yield stack.enter_context(self.view.hypothetically(remove=sorted(attempt.gone), add=mates))
-
-    @contextmanager
-    def _with_node(self, node: Node) -> Iterator[None]:
-        name, view = node.metadata.name, self.view
-        row = view.nodes.row_of.get(name)
-        before = None if row is None else view.nodes.objects[row]
-        try:
-            # The changed node has no version, and so replaces any, and is replaced by any.
-            view.add_or_update_node(replace(node, metadata=replace(node.metadata, resource_version="")))
-            yield
-        finally:
-            if before is None:
-                view.remove_node(name)
-            else:
-                view.add_or_update_node(before)
-
-    @contextmanager
-    def _with_object(self, one: DumpedObject) -> Iterator[None]:
-        view, metadata = self.view, one.object.metadata
-        before = view.objects_of(one.kind).get(metadata.key)
-        try:
-            view.set_object(one.kind, replace(one.object, metadata=replace(metadata, resource_version="")))
-            yield
-        finally:
-            if before is None:
-                view.remove_object(one.kind, metadata.key)
-            else:
-                view.set_object(one.kind, before)
+            yield stack.enter_context(view.hypothetically(remove=sorted(attempt.gone), add=mates))
 
     def refused(self, attempt: Attempt) -> dict[str, Rows] | None:
         """Plugin -> the rows it was the first to refuse, all of them where it refuses the pod as a whole; empty where

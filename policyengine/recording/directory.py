@@ -69,21 +69,17 @@ class RecordingDirectory:
     def write(self, entries: Sequence[bytes], now: float) -> None:
         """One frame, in a new file where none is open."""
         if self._file is None:
-            self._begin(now)
-        assert self._file is not None
+            self._drop_oldest()
+            self._number += 1
+            self._file = (self._path / f"{self._number:06}{SUFFIX}").open("xb", buffering=0)
+            self._writer, self._size, self._began = SegmentWriter(), 0, now
+            self._put(self._file, MAGIC)
         self._put(self._file, self._writer.frame(entries))
 
     def close(self) -> None:
         """End the file, and let others write to the directory."""
         self.end_file()
         self._lock.close()
-
-    def _begin(self, now: float) -> None:
-        self._drop_oldest()
-        self._number += 1
-        self._file = (self._path / f"{self._number:06}{SUFFIX}").open("xb", buffering=0)
-        self._writer, self._size, self._began = SegmentWriter(), 0, now
-        self._put(self._file, MAGIC)
 
     def _put(self, file: BinaryIO, written: bytes) -> None:
         """All of it, or none."""

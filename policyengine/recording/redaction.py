@@ -165,15 +165,14 @@ def _hidden(of_word: Hide, text: str) -> str:
 
 def _actions(written: bytes, hide: Hide) -> bytes:
     found: list[tuple[str, dict[str, Any]]] = _decode(written)
-    asked = [(name, _fields(fields, hide)) for name, fields in found if not _only_says(name, fields)]
-    for name, fields in asked:
+    asked = []
+    for name, fields in found:
+        if name in ("RecordEvent", "Log") or (name == "PatchPodCondition" and fields["nominated_node_name"] is None):
+            continue
+        asked.append((name, hidden := _fields(fields, hide)))
         if name == "Bind":
-            fields["annotations"] = dict.fromkeys(fields["annotations"], SENTENCE)
+            hidden["annotations"] = dict.fromkeys(hidden["annotations"], SENTENCE)
     return _encode(asked) if asked else b""
-
-
-def _only_says(name: str, fields: dict[str, Any]) -> bool:
-    return name in ("RecordEvent", "Log") or (name == "PatchPodCondition" and fields["nominated_node_name"] is None)
 
 
 def _walked(value: Any, hide: Hide) -> Any:

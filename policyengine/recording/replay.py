@@ -186,7 +186,9 @@ class Replay:
                 self._listen(self.now, entry, None)
                 self._ask(entry)
             elif entry.name == DIGEST and self._plays:
-                self._hold_digest(msgspec.msgpack.decode(entry.body, type=str))
+                digest = msgspec.msgpack.decode(entry.body, type=str)
+                if self._compares and digest != self.digest:
+                    self.difference = Difference(None, [], f"the digest was {digest}, now it is {self.digest}")
             elif (message := self._decoder.message(entry)) is not None:
                 if isinstance(entry.now, float) and entry.now > until:
                     self._end(until)
@@ -225,7 +227,8 @@ class Replay:
         step = Step(self.messages, self.now, message, actions)
         asked = self._played.asked(step.actions) if step.actions else b""
         if self._compares and asked != entry.actions:
-            self.difference = Difference(step, _read(entry.actions))
+            recorded = msgspec.msgpack.decode(entry.actions or b"\x90", type=list[tuple[str, dict[str, Any]]])
+            self.difference = Difference(step, recorded)
         return step
 
     def _handle(self, message: Message) -> list[Action]:
@@ -244,11 +247,3 @@ class Replay:
             words = ["no", "yes"]
             note = f"asked whether the binding of {uid} still stands, {words[allowed]} was said, now {words[answer]}"
             self.difference = Difference(None, [], note)
-
-    def _hold_digest(self, digest: str) -> None:
-        if self._compares and digest != self.digest:
-            self.difference = Difference(None, [], f"the digest was {digest}, now it is {self.digest}")
-
-
-def _read(actions: bytes) -> list[tuple[str, dict[str, Any]]]:
-    return msgspec.msgpack.decode(actions, type=list[tuple[str, dict[str, Any]]]) if actions else []

@@ -165,7 +165,9 @@ class Told:
             except Exception as error:
                 # A core that is told only some of what happened may fail at any line, with anything: that is what
                 # is looked for.
-                return Shown(asked, state, _failure(error))
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                failed = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+                return Shown(asked, state, failed)
         return Shown(asked, state)
 
     def write(self, lines: Sequence[Line], path: Path, differs: bool) -> None:
@@ -191,11 +193,6 @@ class Told:
 def _decided(line: Line, asked: bytes) -> bytes:
     """Actions without what is only said."""
     return without_texts(asked) if asked and not isinstance(line.message, str) else asked
-
-
-def _failure(error: Exception) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
 
 
 def _value(condition: str, state: SchedulerState) -> object:
