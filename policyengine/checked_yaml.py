@@ -49,7 +49,9 @@ class CheckedYaml:
         self.root = _root(text)
         _each_key_once(self.root)
         self.data: dict[str, Any] = plain(self.root)
-        self._validate(schema)
+        found = sorted(schema_problems(self.data, schema), key=lambda one: self.line_column(one[0]))
+        if found:
+            raise CheckedYamlError(*(str(self.wrong(place, escaped(told))) for place, told in found))
 
     def wrong(self, path: Path, message: str) -> CheckedYamlError:
         """The error at the value the path leads to, or as near to it as there is something."""
@@ -68,11 +70,6 @@ class CheckedYaml:
                 break
             node = found
         return node
-
-    def _validate(self, schema: Mapping[str, Any]) -> None:
-        found = sorted(schema_problems(self.data, schema), key=lambda one: self.line_column(one[0]))
-        if found:
-            raise CheckedYamlError(*(str(self.wrong(place, escaped(told))) for place, told in found))
 
 
 def schema_errors(data: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from policyengine.clock import SystemClock
 from policyengine.diagnosis.dump import carries_policies, read_objects
-from policyengine.diagnosis.explain import explain_alone
-from policyengine.diagnosis.explain_forecast import explain_forecast
+from policyengine.diagnosis.explain import explain_alone, explain_forecast
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE, with_default_profile
 from policyengine.policy_compiler import compile_policy
@@ -33,7 +32,7 @@ def explain(
         now: what the policy's `now` is, with a time zone; without it the machine's clock.
 
     Returns:
-        The entries of `diagnosis.explain_forecast`; with `alone`, those of `diagnosis.explain`.
+        The entries of `diagnosis.explain`: of `explain_forecast`; with `alone`, of `explain_alone`.
 
     Raises:
         PolicyError: the policy has errors, or is not exactly one.
@@ -47,14 +46,9 @@ def explain(
     given = [compile_policy(policy) if isinstance(policy, str) else policy] if policy is not None else []
     if alone and given:
         return explain_alone(objects, given, now=moment)
-    profiles = with_default_profile(given or _serving_in(cluster))
+    if not given and carries_policies(cluster):
+        from policyengine.kube.policies.serving import serving_in  # a tenth of a second
+
+        given = list(serving_in(cluster, IN_TREE).profiles)
+    profiles = with_default_profile(given)
     return explain_alone(objects, profiles[::-1], now=moment) if alone else explain_forecast(objects, profiles, moment)
-
-
-def _serving_in(cluster: Mapping[str, Any]) -> Sequence[Profile]:
-    """The policies that serve, of those among the objects. Raises `ObjectError`."""
-    if not carries_policies(cluster):
-        return ()
-    from policyengine.kube.policies.serving import serving_in  # a tenth of a second
-
-    return serving_in(cluster, IN_TREE).profiles

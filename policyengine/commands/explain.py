@@ -167,7 +167,7 @@ def _alone(
 def _forecast(cluster: ExplainedCluster, name: str | None, now: float) -> list[dict[str, Any]]:
     """All together; of the one that is named, or the only one that waits, with what its last attempt weighed."""
     from policyengine.commands.progress import progress
-    from policyengine.diagnosis.explain_forecast import explain_forecast
+    from policyengine.diagnosis.explain import explain_forecast
 
     waiting = cluster.waiting
     picked = next(iter(waiting)) if name is None and len(waiting) == 1 else name

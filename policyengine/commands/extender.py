@@ -16,6 +16,7 @@ from policyengine.commands.options import (
     AUTHENTICATION_HELP,
     LOOPBACK,
     UnusableInput,
+    context_option,
     file_option,
     host_and_port,
     param_option,
@@ -58,7 +59,7 @@ LEVELS = {
 @click.option(
     "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
 )
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@context_option
 @click.option(
     "--history-configmap",
     "history",

@@ -11,10 +11,10 @@ from click.shell_completion import CompletionItem, ShellComplete
 from policyengine.commands.options import (
     SCHEDULER_NAMESPACE,
     SCHEDULER_NAMESPACE_VARIABLE,
-    Command,
     UnusableInput,
     file_option,
     output_option,
+    together,
 )
 
 if TYPE_CHECKING:
@@ -36,24 +36,21 @@ def _note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
         given[option.name] = value
 
 
-def _kubectl_flags(command: Command) -> Command:
-    kept: dict[str, Any] = {"expose_value": False, "callback": _note}
-    for option in (
-        click.option(
-            "--scheduler-namespace",
-            "leases",
-            metavar="NAME",
-            envvar=SCHEDULER_NAMESPACE_VARIABLE,
-            show_envvar=True,
-            help=f"Where the schedulers' Leases are; default: {SCHEDULER_NAMESPACE}.",
-            **kept,
-        ),
-        file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **kept),
-        click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.", **kept),
-        click.option("-n", "--namespace", metavar="NAME", help="Of the pods; default: the context's.", **kept),
-    ):
-        command = option(command)
-    return command
+_KEPT: dict[str, Any] = {"expose_value": False, "callback": _note}
+_kubectl_flags = together(
+    click.option("-n", "--namespace", metavar="NAME", help="Of the pods; default: the context's.", **_KEPT),
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.", **_KEPT),
+    file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **_KEPT),
+    click.option(
+        "--scheduler-namespace",
+        "leases",
+        metavar="NAME",
+        envvar=SCHEDULER_NAMESPACE_VARIABLE,
+        show_envvar=True,
+        help=f"Where the schedulers' Leases are; default: {SCHEDULER_NAMESPACE}.",
+        **_KEPT,
+    ),
+)
 
 
 def _flags(ctx: click.Context) -> dict[str, Any]:

@@ -122,6 +122,17 @@ def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[
     return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)
 
 
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Options as one, in the order of the help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(1, 1_024),
@@ -153,14 +164,13 @@ stdin_name_option = click.option(
 )
 
 
+context_option = click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+
+
 def cluster_options(help: str) -> Callable[[Command], Command]:
     """`--kubeconfig` and `--context`."""
 
-    def add(command: Command) -> Command:
-        context = click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
-        return file_option("--kubeconfig", help=help)(context(command))
-
-    return add
+    return together(file_option("--kubeconfig", help=help), context_option)
 
 
 SCHEDULER_NAMESPACE = "kube-system"
@@ -183,16 +193,13 @@ CLIENT_NAME_HELP = "Common name that such a certificate must have; may be repeat
 AUTHENTICATION_HELP = "TokenReview: callers show a bearer token, and need the right to the path."
 
 
-def port_options(command: Command) -> Command:
-    """The certificate of a port, and whose certificates it believes."""
-    for option in (
-        click.option("--client-name", "client_names", multiple=True, metavar="NAME", help=CLIENT_NAME_HELP),
-        file_option("--client-ca-file", help=CLIENT_CA_HELP),
-        file_option("--tls-private-key-file", help="Its key."),
-        file_option("--tls-cert-file", help="Serve HTTPS with this certificate."),
-    ):
-        command = option(command)
-    return command
+port_options = together(
+    file_option("--tls-cert-file", help="Serve HTTPS with this certificate."),
+    file_option("--tls-private-key-file", help="Its key."),
+    file_option("--client-ca-file", help=CLIENT_CA_HELP),
+    click.option("--client-name", "client_names", multiple=True, metavar="NAME", help=CLIENT_NAME_HELP),
+)
+"""The certificate of a port, and whose certificates it believes."""
 
 
 def port_certificate(certificate: Path | None, key: Path | None, client_ca: Path | None) -> CertificateFiles | None:
@@ -211,12 +218,23 @@ def port_certificate(certificate: Path | None, key: Path | None, client_ca: Path
         raise UnusableInput(str(error)) from None
 
 
-def recording_options(command: Command) -> Command:
-    """`--record` and how what is recorded is hidden."""
-    path = click.Path(path_type=Path, file_okay=False)
-    told = "Write what the scheduler is told and does, for `policyengine replay`."
-    record = click.option("--record", "record_path", type=path, metavar="DIRECTORY", help=told)
-    return record(redact_options(command))
+redact_options = together(
+    click.option("--redact", is_flag=True, help="Hide who runs what: hashes for names, images, label values."),
+    file_option("--redact-key", help="The hashes' key; default: a random one that nobody keeps."),
+)
+"""`--redact` and `--redact-key`, for `redaction_of`."""
+
+recording_options = together(
+    click.option(
+        "--record",
+        "record_path",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIRECTORY",
+        help="Write what the scheduler is told and does, for `policyengine replay`.",
+    ),
+    redact_options,
+)
+"""`--record` and how what is recorded is hidden."""
 
 
 def recorded_redaction(record_path: Path | None, redact: bool, redact_key: Path | None) -> Redaction | None:
@@ -224,14 +242,6 @@ def recorded_redaction(record_path: Path | None, redact: bool, redact_key: Path 
     if record_path is None and (redact or redact_key is not None):
         raise click.UsageError("--redact and --redact-key are for --record")
     return redaction_of(redact, redact_key)
-
-
-def redact_options(command: Command) -> Command:
-    """`--redact` and `--redact-key`, for `redaction_of`."""
-    redact = click.option("--redact", is_flag=True, help="Hide who runs what: hashes for names, images, label values.")
-    return redact(
-        file_option("--redact-key", help="The hashes' key; default: a random one that nobody keeps.")(command)
-    )
 
 
 def redaction_of(redact: bool, redact_key: Path | None) -> Redaction | None:

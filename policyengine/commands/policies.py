@@ -93,29 +93,22 @@ def params_beside(texts: Iterable[PolicyText]) -> dict[str, object]:
     Raises:
         SourceError: a `params.yaml` cannot be read, or two of them give a param different values.
     """
-    found: dict[str, tuple[object, str]] = {}
-    from policyengine.language.parse import SourceError
-
-    for name, value, where in _written(texts):
-        before, there = found.setdefault(name, (value, where))
-        if before != value:
-            raise SourceError(f"`{name}` has one value in `{there}` and another in `{where}`; name one of the two")
-    return {name: value for name, (value, _) in found.items()}
-
-
-def _written(texts: Iterable[PolicyText]) -> Iterable[tuple[str, object, str]]:
     files = {text.params.source.file: text.params for text in texts if text.params is not None}
     if not files:
-        return
+        return {}
     # Imported here: most commands meet no manifest, and YAML takes a while to load.
     from policyengine.kube.policies.params_file import read_params
     from policyengine.language.parse import SourceError
     from policyengine.plain_yaml import PlainYamlError
 
+    found: dict[str, tuple[object, str]] = {}
     for name, file in files.items():
         try:
             given = read_params(file.source.text)
         except PlainYamlError as error:
             raise SourceError(f"`{name}` {error}") from None
         for param, one in given.items():
-            yield param, one.value, name
+            before, there = found.setdefault(param, (one.value, name))
+            if before != one.value:
+                raise SourceError(f"`{param}` has one value in `{there}` and another in `{name}`; name one of the two")
+    return {param: value for param, (value, _) in found.items()}

@@ -163,12 +163,14 @@ def _tell(played: Replay, output: str) -> None:
 
 def _lines(played: Replay, difference: Difference) -> Iterator[str]:
     """The difference as lines."""
+    from msgspec import to_builtins
+
     step = difference.step
     if step is None:
         yield escaped(f"differs after message {played.messages:,} at {format_moment(played.now)}: {difference.note}")
         return
     yield f"differs at message {step.number:,}, {type(step.message).__name__}, at {format_moment(step.now)}"
-    mine = [(type(one).__name__, _fields(one)) for one in step.actions]
+    mine: list[tuple[str, dict[str, Any]]] = [(type(one).__name__, to_builtins(one)) for one in step.actions]
     for word, actions, others in (("recorded", difference.recorded, mine), ("now", mine, difference.recorded)):
         only = [one for one in actions if one not in others]
         yield f"{word}:"
@@ -180,13 +182,6 @@ def _lines(played: Replay, difference: Difference) -> Iterator[str]:
         if lines:
             yield f"what happened to the pod {uid}, now:"
             yield from (f"  {format_moment(line.at)}  {escaped(str(line))}" for line in lines)
-
-
-def _fields(action: Any) -> dict[str, Any]:
-    import msgspec
-
-    fields: dict[str, Any] = msgspec.to_builtins(action)
-    return fields
 
 
 def _action(name: str, fields: dict[str, Any]) -> str:

@@ -82,11 +82,11 @@ def rewards(
     from policyengine.server.rewards.book import Learning
     from policyengine.server.rewards.monitor import Settings
 
-    server = None if show and configmap is None else credentials.load(kubeconfig, context)
     if show:
+        server = None if configmap is None else credentials.load(kubeconfig, context)
         _print(asyncio.run(_read(server, state, configmap)))
         return
-    assert server is not None
+    server = credentials.load(kubeconfig, context)
     process.start_logging()
     process.run(_learn(server, state, configmap, Settings(Learning(**learning), patience, interval)))
 

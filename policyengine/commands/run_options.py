@@ -16,6 +16,7 @@ from policyengine.commands.options import (
     Command,
     file_option,
     param_option,
+    together,
 )
 
 if TYPE_CHECKING:
@@ -144,9 +145,7 @@ def configuration_options(command: Command) -> Command:
     verbose = click.option("-v", "--verbose", is_flag=True, help="As --log-level debug.")
     flags = [_option(*one) for one in FLAGS]
     leases = [field for field, *_ in FLAGS].index("leaderElection_leaderElect")
-    for option in reversed([config, *flags[:leases], param_option, *flags[leases:], verbose]):
-        command = option(command)
-    return command
+    return together(config, *flags[:leases], param_option, *flags[leases:], verbose)(command)
 
 
 def effective(config: Path | None, params: dict[str, str], verbose: bool, fields: dict[str, Any]) -> Configuration:

@@ -118,7 +118,7 @@ def sandbox(
 
 def _start(nodes: int | Path | None, dump: Path | None) -> list[tuple[str, dict[str, Any]]]:
     """What is there besides nodes of one size: nodes of a file, and what a dump holds."""
-    from policyengine.commands.explaining.cluster_file import read_cluster
+    from policyengine.commands.explaining.explained_cluster import read_cluster
     from policyengine.diagnosis.dump import ClusterShapeError
     from policyengine.simulator.starting_cluster import of_cluster, of_nodes
 

@@ -13,6 +13,7 @@ from policyengine.clock import SystemClock
 from policyengine.commands.options import (
     Duration,
     UnusableInput,
+    context_option,
     file_option,
     host_and_port,
     port_certificate,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 )
 @file_option("--config", help="The scheduler's configuration: its policies.allow and lintFailLevel hold here too.")
 @file_option("--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@context_option
 def webhook(
     listen: str,
     tls_cert_file: Path | None,

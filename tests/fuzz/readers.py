@@ -17,7 +17,7 @@ from policyengine import plain_yaml
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.workload_objects import SchedulingPolicy
 from policyengine.commands.convert import _policies, _run_configuration
-from policyengine.commands.explaining.cluster_file import read_cluster
+from policyengine.commands.explaining.explained_cluster import read_cluster
 from policyengine.commands.manifests import texts_of
 from policyengine.commands.options import UnusableInput
 from policyengine.commands.testing.suite import SuiteError, read_suite

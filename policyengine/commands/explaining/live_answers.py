@@ -105,7 +105,7 @@ def _forecast(page: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
     policy, as where the scheduler was given a file, or where they may not be listed."""
     from policyengine.clock import SystemClock
     from policyengine.commands.explaining.explained_cluster import from_server
-    from policyengine.diagnosis.explain_forecast import explain_forecast
+    from policyengine.diagnosis.explain import explain_forecast
 
     try:
         cluster = from_server(server, None)
