@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
-from policyengine.commands.options import (
-    UnusableInput,
-    cannot_read,
-    is_coloured,
-    output_option,
-    param_option,
-    policy_option,
-)
+from policyengine.commands import options
 from policyengine.control_characters import escaped
 
 if TYPE_CHECKING:
@@ -30,14 +23,14 @@ _LARGEST = 1024 * 1024
 
 @click.command()
 @click.argument("files", type=click.Path(path_type=Path), metavar="FILE...", nargs=-1)
-@policy_option(help=" The same as FILE.")
-@output_option(
+@options.policy_option(help=" The same as FILE.")
+@options.output_option(
     *get_args(Target),
     older="--to",
     help="policy, run: each FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON), ElasticQuotas beside them; "
     "kube-scheduler: policies; scheduling-policy: policies, or a manifest of ConfigMaps.",
 )
-@param_option
+@options.param_option
 @click.option("--url", help=f"Where kube-scheduler reaches the extender.  [default: {DEFAULT_URL}]")
 def convert(
     files: tuple[Path, ...], paths: tuple[Path, ...], output: Target, params: dict[str, str], url: str | None
@@ -75,7 +68,7 @@ def _policies(paths: Sequence[Path]) -> str:
     try:
         text = "\n".join(policy_text(wanted, IN_TREE) for wanted in wanted_profiles(found, IN_TREE))
     except ConversionError as error:
-        raise UnusableInput(str(error)) from None
+        raise options.UnusableInput(str(error)) from None
     _check(text)
     return text
 
@@ -89,8 +82,10 @@ def _check(text: str) -> None:
     result = compile_text(text, source.file)
     if result.failed:
         errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
-        click.echo(render(errors, source, is_coloured(sys.stderr)), err=True)
-        raise UnusableInput("no policy can be what the configuration asks for; change there what is marked above")
+        click.echo(render(errors, source, options.is_coloured(sys.stderr)), err=True)
+        raise options.UnusableInput(
+            "no policy can be what the configuration asks for; change there what is marked above"
+        )
 
 
 def _run_configuration(paths: Sequence[Path]) -> str:
@@ -104,7 +99,7 @@ def _run_configuration(paths: Sequence[Path]) -> str:
     try:
         data, notes = run_configuration([one.value for one in _documents(paths)])
     except ConversionError as error:
-        raise UnusableInput(f"`{shown}`: {error}") from None
+        raise options.UnusableInput(f"`{shown}`: {error}") from None
     text: str = yaml.safe_dump(data, sort_keys=False, width=120)
     read(text, shown)
     return "".join(f"# note: {escaped(note)}\n" for note in notes) + text
@@ -122,14 +117,16 @@ def _documents(paths: Sequence[Path]) -> list[Document]:
             nodes = plain_yaml.documents(raw.decode())
             found += documents(str(path), [plain_yaml.plain(node) for node in nodes])
         except OSError as error:
-            raise cannot_read(path, error) from None
+            raise options.cannot_read(path, error) from None
         except UnicodeDecodeError as error:
-            raise UnusableInput(f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`") from None
+            raise options.UnusableInput(
+                f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`"
+            ) from None
         except plain_yaml.PlainYamlError as error:
             told = str(error).replace("is not YAML", "is neither YAML nor JSON", 1)
-            raise UnusableInput(f"`{path}` {told}") from None
+            raise options.UnusableInput(f"`{path}` {told}") from None
         except ConversionError as error:
-            raise UnusableInput(str(error)) from None
+            raise options.UnusableInput(str(error)) from None
     return found
 
 

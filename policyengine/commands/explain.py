@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyengine.clock import SystemClock
-from policyengine.commands.options import (
-    Moment,
-    UnusableInput,
-    cluster_options,
-    file_option,
-    output_option,
-    param_option,
-    policy_option,
-    scheduler_namespace_option,
-)
+from policyengine.commands import options
 from policyengine.commands.policies import given_profiles
 from policyengine.control_characters import escaped_lines
 
@@ -33,19 +24,22 @@ ENDPOINTS = "http://127.0.0.1:10259"
 
 @click.command()
 @click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
-@file_option(
+@options.file_option(
     "--cluster", "cluster_path", help="A file instead: `kubectl get nodes,pods,… -A -o json|yaml`; - is standard input."
 )
-@cluster_options("The cluster; default: $KUBECONFIG, ~/.kube/config, or the cluster this runs in.")
-@policy_option(" Default: those that serve in the cluster.")
-@param_option
+@options.cluster_options("The cluster; default: $KUBECONFIG, ~/.kube/config, or the cluster this runs in.")
+@options.policy_option(" Default: those that serve in the cluster.")
+@options.param_option
 @click.option(
     "--alone", is_flag=True, help="Judge each pod by itself, as if no other waited, whatever its schedulerName."
 )
 @click.option(
-    "--now", type=Moment(), metavar="TIME", help="What `now` is, such as 2026-01-05T18:30:00+01:00; default: the clock."
+    "--now",
+    type=options.Moment(),
+    metavar="TIME",
+    help="What `now` is, such as 2026-01-05T18:30:00+01:00; default: the clock.",
 )
-@output_option("text", "json")
+@options.output_option("text", "json")
 @click.option("--pod", metavar="NS/NAME", hidden=True, help="An older spelling of NAME.")
 @click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the endpoints at --address.")
 @click.option(
@@ -53,13 +47,13 @@ ENDPOINTS = "http://127.0.0.1:10259"
     metavar="URL",
     help=f"With --live: where the endpoints of a scheduler without a Lease are.  [default: {ENDPOINTS}]",
 )
-@file_option(
+@options.file_option(
     "--certificate-authority",
     "authority",
     help="With --live: who signed the certificate of an https address.",
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
-@scheduler_namespace_option
+@options.scheduler_namespace_option
 def explain(
     name: str | None,
     cluster_path: Path | None,
@@ -104,7 +98,7 @@ def explain(
     try:
         given = given_profiles(paths, params)
     except SourceError as error:
-        raise UnusableInput(str(error)) from None
+        raise options.UnusableInput(str(error)) from None
     asked = pod if name is None else name
     notes: list[str] = []
     if cluster_path is None and given is None and not alone and now is None:
@@ -141,7 +135,7 @@ def _answered(
         asked = _named(asked, cluster)
         phase = cluster.pods[asked].status.phase
         if phase in ("Succeeded", "Failed"):
-            raise UnusableInput(
+            raise options.UnusableInput(
                 f"no pod `{asked}` waits in {cluster.where}: it has {phase.lower()}, and has no node any more"
             )
         if not alone and asked not in cluster.waiting:
@@ -157,7 +151,7 @@ def _alone(
 
     if name is not None and name not in cluster.waiting:
         node = cluster.pods[name].spec.node_name
-        raise UnusableInput(
+        raise options.UnusableInput(
             f"no pod `{name}` waits in {cluster.where}: it is on node `{node}`; without --alone `explain` says why"
         )
     profiles = given or cluster.profiles[::-1]
@@ -179,10 +173,10 @@ def _named(name: str, cluster: ExplainedCluster) -> str:
     """`namespace/name` of the pod that is meant. Raises `UnusableInput` where there is none."""
     namespace, slash, bare = name.rpartition("/")
     if not bare or (slash and not namespace) or "/" in namespace:
-        raise UnusableInput(f"`{name}` is not of the form NAME or NAMESPACE/NAME")
+        raise options.UnusableInput(f"`{name}` is not of the form NAME or NAMESPACE/NAME")
     key = f"{namespace or cluster.namespace}/{bare}"
     if key not in cluster.pods:
-        raise UnusableInput(f"no pod `{key}` is in {cluster.where}{_elsewhere(bare, key, cluster)}")
+        raise options.UnusableInput(f"no pod `{key}` is in {cluster.where}{_elsewhere(bare, key, cluster)}")
     return key
 
 

@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.clock import SystemClock
-from policyengine.commands.options import (
-    AUTHENTICATION_HELP,
-    LOOPBACK,
-    UnusableInput,
-    context_option,
-    file_option,
-    host_and_port,
-    param_option,
-    policy_option,
-    port_certificate,
-    port_options,
-)
+from policyengine.commands import options
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -46,33 +35,33 @@ LEVELS = {
 
 
 @click.command()
-@policy_option(" Each policy answers under its name.", required=True)
-@param_option
+@options.policy_option(" Each policy answers under its name.", required=True)
+@options.param_option
 @click.option(
     "--listen",
     metavar="[HOST]:PORT",
     help="Default: 127.0.0.1, and the port of $HTTP_PORT or 80. Other machines need a host such as 0.0.0.0.",
 )
-@file_option(
+@options.file_option(
     "--kubeconfig", help="Watch this cluster: kube-scheduler may then send names only (nodeCacheCapable: true)."
 )
 @click.option(
     "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
 )
-@context_option
+@options.context_option
 @click.option(
     "--history-configmap",
     "history",
     metavar="NS/NAME",
     help="A ConfigMap that keeps what policies learn by `history` across restarts.",
 )
-@port_options
+@options.port_options
 @click.option(
     "--authentication",
     type=click.Choice(("None", "TokenReview")),
     default="None",
     show_default=True,
-    help=AUTHENTICATION_HELP,
+    help=options.AUTHENTICATION_HELP,
 )
 def extender(
     paths: tuple[Path, ...],
@@ -99,9 +88,9 @@ def extender(
         raise click.UsageError("--history-configmap is NAMESPACE/NAME, and needs --kubeconfig or --watch")
     # --listen beats $HTTP_PORT, which beats port 80; on loopback unless a host is given.
     what, where = ("--listen", listen) if listen is not None else ("$HTTP_PORT", os.environ.get("HTTP_PORT", ""))
-    host, port = host_and_port(what, where, example=8888) if where else (LOOPBACK, DEFAULT_PORT)
+    host, port = options.host_and_port(what, where, example=8888) if where else (options.LOOPBACK, DEFAULT_PORT)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
-    tls = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
+    tls = options.port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
     if client_names and client_ca_file is None:
         raise click.UsageError("--client-name needs --client-ca-file")
     reviews = authentication == "TokenReview"
@@ -141,7 +130,9 @@ def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
     found: set[str] = set()
     for profile in profiles:
         if profile.name in found:
-            raise UnusableInput(f"two policies are called `{profile.name}`; each answers under its name, so rename one")
+            raise options.UnusableInput(
+                f"two policies are called `{profile.name}`; each answers under its name, so rename one"
+            )
         found.add(profile.name)
     return profiles
 

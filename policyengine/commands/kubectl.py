@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from policyengine.commands.options import (
-    SCHEDULER_NAMESPACE,
-    SCHEDULER_NAMESPACE_VARIABLE,
-    UnusableInput,
-    file_option,
-    output_option,
-    together,
-)
+from policyengine.commands import options
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -24,7 +17,7 @@ COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 PROGRAM = "kubectl policyengine"
 NO_FILES = 4
 """cobra's directive that a shell is to offer no files (ShellCompDirectiveNoFileComp)."""
-_DEFAULTS = {"namespace": None, "context": None, "kubeconfig": None, "leases": SCHEDULER_NAMESPACE}
+_DEFAULTS = {"namespace": None, "context": None, "kubeconfig": None, "leases": options.SCHEDULER_NAMESPACE}
 
 
 def _note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -37,17 +30,17 @@ def _note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 _KEPT: dict[str, Any] = {"expose_value": False, "callback": _note}
-_kubectl_flags = together(
+_kubectl_flags = options.together(
     click.option("-n", "--namespace", metavar="NAME", help="Of the pods; default: the context's.", **_KEPT),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.", **_KEPT),
-    file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **_KEPT),
+    options.file_option("--kubeconfig", help="Default: $KUBECONFIG, ~/.kube/config.", **_KEPT),
     click.option(
         "--scheduler-namespace",
         "leases",
         metavar="NAME",
-        envvar=SCHEDULER_NAMESPACE_VARIABLE,
+        envvar=options.SCHEDULER_NAMESPACE_VARIABLE,
         show_envvar=True,
-        help=f"Where the schedulers' Leases are; default: {SCHEDULER_NAMESPACE}.",
+        help=f"Where the schedulers' Leases are; default: {options.SCHEDULER_NAMESPACE}.",
         **_KEPT,
     ),
 )
@@ -89,7 +82,7 @@ def _page(name: str, help: str) -> None:
             shows = {"status": tables.show_status, "quota": tables.show_quota, "rollout": tables.show_rollout}
             shows[name](found, output)
 
-    plugin.command(name, help=help)(_kubectl_flags(output_option("table", "json")(run)))
+    plugin.command(name, help=help)(_kubectl_flags(options.output_option("table", "json")(run)))
 
 
 _page("status", "Policies that serve, with their hashes; ConfigMaps and SchedulingPolicies, and what became of them.")
@@ -110,7 +103,12 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
         known = [
             key.partition("/") for page in pages(server, _flags(ctx)["leases"], "/debug/queue") for key in page["pods"]
         ]
-    except (AccessDenied, Unreachable, ConfigError, UnusableInput):  # a shell that completes has nowhere to show it
+    except (
+        AccessDenied,
+        Unreachable,
+        ConfigError,
+        options.UnusableInput,
+    ):  # a shell that completes has nowhere to show it
         return []
     return [CompletionItem(name) for where, _, name in known if where == namespace and name.startswith(incomplete)]
 
@@ -118,7 +116,7 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
 @plugin.command
 @click.argument("pod", metavar="[NAMESPACE/]NAME", shell_complete=_pods)
 @_kubectl_flags
-@output_option("text", "json")
+@options.output_option("text", "json")
 @click.pass_context
 def why(ctx: click.Context, pod: str, output: str) -> None:
     """Why a pod waits, or is where it is: as `policyengine explain`."""

@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyengine.clock import SystemClock
+from policyengine.commands import options
 from policyengine.commands.beside import beside
-from policyengine.commands.options import (
-    Moment,
-    UnusableInput,
-    cannot_read,
-    cluster_options,
-    file_option,
-    jobs_option,
-    output_option,
-    param_option,
-    refuse_given,
-)
 from policyengine.commands.policies import load_profiles
 from policyengine.commands.progress import Told, progress
 from policyengine.control_characters import escaped
@@ -46,7 +36,7 @@ MANY = 2_000
 
 @click.command()
 @click.argument("policies", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[OLD] NEW")
-@file_option("--cluster", "cluster", help="A dump of the cluster, as for `explain`; - reads standard input.")
+@options.file_option("--cluster", "cluster", help="A dump of the cluster, as for `explain`; - reads standard input.")
 @click.option(
     "--recording",
     "recordings",
@@ -55,14 +45,14 @@ MANY = 2_000
     metavar="RECORDING",
     help="What happened, played again; of several, figures are told as they are distributed.",
 )
-@jobs_option
-@file_option("--scenario", "scenario", help="A scenario of `simulate`.")
-@cluster_options("Of the cluster that is read where nothing else is given.")
-@param_option
-@click.option("--now", type=Moment(), metavar="TIME", help="The time of a dump.  [default: now]")
+@options.jobs_option
+@options.file_option("--scenario", "scenario", help="A scenario of `simulate`.")
+@options.cluster_options("Of the cluster that is read where nothing else is given.")
+@options.param_option
+@click.option("--now", type=options.Moment(), metavar="TIME", help="The time of a dump.  [default: now]")
 @click.option("--fail-on", metavar="EXPRESSION", help="Exit with 1 where it is true, as `waiting > 0`.")
 @click.option("--by-rule", is_flag=True, help="Play once more for each rule that differs, with that one undone.")
-@output_option("text", "json", "markdown", "html")
+@options.output_option("text", "json", "markdown", "html")
 def plan(
     policies: tuple[Path, ...],
     cluster: Path | None,
@@ -91,9 +81,9 @@ def plan(
     if sum(map(bool, (cluster, recordings, scenario))) > 1:
         raise click.UsageError("give one of --cluster, --recording and --scenario")
     if recordings or scenario is not None:
-        refuse_given("a dump or a cluster that is there", "--now")
+        options.refuse_given("a dump or a cluster that is there", "--now")
     if cluster is not None or recordings or scenario is not None:
-        refuse_given("a cluster that is there", "--kubeconfig", "--context")
+        options.refuse_given("a cluster that is there", "--kubeconfig", "--context")
     if fail_on is not None:
         _check(fail_on)
     collect_seldom()
@@ -101,7 +91,7 @@ def plan(
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
     for path, profiles in zip(reversed(policies), (new, old), strict=False):
         if not profiles:
-            raise UnusableInput(f"`{path}` holds no policy")
+            raise options.UnusableInput(f"`{path}` holds no policy")
     if len(recordings) > 1:
         is_true, is_damaged = _swept(recordings, old, new, fail_on, by_rule, jobs, output)
         sys.exit(FAILED if is_true else UNUSABLE if is_damaged else 0)
@@ -260,11 +250,11 @@ def _of_recording(path: Path, old: Sequence[Profile] | None, new: Sequence[Profi
         with progress("reading the recording"):
             history = read(path, installed_registry())
     except OSError as error:
-        raise cannot_read(path, error) from None
+        raise options.cannot_read(path, error) from None
     served = old or with_default_profile([*history.profiles.values()])
     _sides(served, new)
     if told := without_pods(history, new):
-        raise UnusableInput(f"recording {path.name} {told}")
+        raise options.UnusableInput(f"recording {path.name} {told}")
     play, where, count = partial(rerun, history), f"recording {path.name}", len(history.pods)
     return Source(served, play, where, count, history.notes, is_damaged=history.is_damaged)
 
@@ -312,7 +302,7 @@ def _sides(old: Sequence[Profile], new: Sequence[Profile]) -> tuple[list[Profile
     try:
         return list(old), replaced(old, new)
     except NotServed as error:
-        raise UnusableInput(f"{error}: give OLD and NEW for the same name") from None
+        raise options.UnusableInput(f"{error}: give OLD and NEW for the same name") from None
 
 
 def _named(profiles: Sequence[Profile]) -> str:

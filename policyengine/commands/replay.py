@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyengine.cluster.objects import format_moment
-from policyengine.commands.options import (
-    Moment,
-    UnusableInput,
-    cannot_read,
-    cannot_write,
-    file_option,
-    output_option,
-    refuse_given,
-    schema_option,
-)
+from policyengine.commands import options
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
 
@@ -37,11 +28,13 @@ SHOWN = 8
 @click.command()
 @click.argument("recording", type=click.Path(path_type=Path), metavar="RECORDING")
 @click.argument("question", nargs=-1, metavar="[queue | quota | rollout | explain POD]")
-@click.option("--at", type=Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
-@file_option("--shrink", "small", help="Write the fewest messages that still show the difference, as a recording.")
+@click.option("--at", type=options.Moment(), metavar="TIME", help="Play up to this moment, as 2026-01-05T18:30:00Z.")
+@options.file_option(
+    "--shrink", "small", help="Write the fewest messages that still show the difference, as a recording."
+)
 @click.option("--condition", metavar="EXPRESSION", help="For --shrink: what is to be shown, as `waiting > 2`.")
-@schema_option("policyengine.recording.json_schema", "a recording's entries")
-@output_option("text", "json")
+@options.schema_option("policyengine.recording.json_schema", "a recording's entries")
+@options.output_option("text", "json")
 def replay(
     recording: Path,
     question: tuple[str, ...],
@@ -65,7 +58,7 @@ def replay(
     if condition is not None and small is None:
         raise click.UsageError("--condition is for --shrink")
     if small is not None:
-        refuse_given("what is printed, and --shrink writes a file", "--output")
+        options.refuse_given("what is printed, and --shrink writes a file", "--output")
         _shrink(recording, at, small, condition)
         return
     from policyengine.commands.installed_plugins import installed_registry
@@ -76,7 +69,7 @@ def replay(
         with progress("replaying"):
             played.play(at)
     except OSError as error:
-        raise cannot_read(recording, error) from None
+        raise options.cannot_read(recording, error) from None
     for note in played.notes:
         click.echo(f"note: {escaped(note)}", err=True)
     if not question:
@@ -97,16 +90,16 @@ def _shrink(recording: Path, at: float | None, small: Path, condition: str | Non
         told = Told.of(recording, installed_registry(), at)
         shows = told.difference() if condition is None else told.condition(condition)
     except OSError as error:
-        raise cannot_read(recording, error) from None
+        raise options.cannot_read(recording, error) from None
     except NothingToShow as error:
-        raise UnusableInput(str(error)) from None
+        raise options.UnusableInput(str(error)) from None
     with progress("shrinking") as how_far:
         shrinking = Shrinking(told, shows, how_far)
         kept = shrinking.fewest()
     try:
         told.write(kept, small, differs=condition is None)
     except OSError as error:
-        raise cannot_write(small, error) from None
+        raise options.cannot_write(small, error) from None
     enough = "" if shrinking.left > 0 else "; ended early: shrinking that file may leave fewer"
     click.echo(f"{len(kept):,} of {len(told.lines):,} messages in {small}{enough}")
 
@@ -134,7 +127,7 @@ def _explain(state: SchedulerState, pod: str, output: str) -> None:
     try:
         page = debug.pod_timeline(state, namespace, name)
     except KeyError:
-        raise UnusableInput(f"there was no pod {namespace}/{name} at that moment") from None
+        raise options.UnusableInput(f"there was no pod {namespace}/{name} at that moment") from None
     if output == "json":
         click.echo(json.dumps(page, indent=2))
     else:

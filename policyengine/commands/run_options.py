@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import (
-    AUTHENTICATION_HELP,
-    CLIENT_CA_HELP,
-    CLIENT_NAME_HELP,
-    Command,
-    file_option,
-    param_option,
-    together,
-)
+from policyengine.commands import options
 
 if TYPE_CHECKING:
     from policyengine.kube.config.configuration import Configuration
@@ -81,9 +73,9 @@ FLAGS: tuple[tuple[str, str, str], ...] = (
     ("endpoints_address", "--listen [HOST]:PORT", 'Metrics, health and debug pages; "" for none.'),
     ("endpoints_tlsCertFile", "--tls-cert-file FILE", "Serve them over HTTPS with this."),
     ("endpoints_tlsPrivateKeyFile", "--tls-private-key-file FILE", "Its key."),
-    ("endpoints_clientCAFile", "--client-ca-file FILE", CLIENT_CA_HELP),
-    ("endpoints_clientNames", "--client-name NAME", CLIENT_NAME_HELP),
-    ("endpoints_authentication", "--authentication", AUTHENTICATION_HELP),
+    ("endpoints_clientCAFile", "--client-ca-file FILE", options.CLIENT_CA_HELP),
+    ("endpoints_clientNames", "--client-name NAME", options.CLIENT_NAME_HELP),
+    ("endpoints_authentication", "--authentication", options.AUTHENTICATION_HELP),
     ("endpoints_debug", "--debug/--no-debug", "Whether there is /debug."),
     (
         "binding_verify",
@@ -119,7 +111,7 @@ FLAGS: tuple[tuple[str, str, str], ...] = (
 """`SECTION_field` of the configuration, flags with what stands for a text, help; in the order of the help."""
 
 
-def _option(name: str, flags: str, help: str) -> Callable[[Command], Command]:
+def _option(name: str, flags: str, help: str) -> Callable[[options.Command], options.Command]:
     """A flag that takes what its field does, and tells the field's default."""
     section, _, field = name.partition("_")
     form = _FIELDS[section]["properties"][field]
@@ -139,13 +131,15 @@ def _option(name: str, flags: str, help: str) -> Callable[[Command], Command]:
     return click.option(*names, name, help=told, **more)
 
 
-def configuration_options(command: Command) -> Command:
+def configuration_options(command: options.Command) -> options.Command:
     """Give a command all the flags; what they say is put together by `effective`."""
-    config = file_option("--config", help="A SchedulerConfiguration of policyengine.io/v1; flags beat what it says.")
+    config = options.file_option(
+        "--config", help="A SchedulerConfiguration of policyengine.io/v1; flags beat what it says."
+    )
     verbose = click.option("-v", "--verbose", is_flag=True, help="As --log-level debug.")
     flags = [_option(*one) for one in FLAGS]
     leases = [field for field, *_ in FLAGS].index("leaderElection_leaderElect")
-    return together(config, *flags[:leases], param_option, *flags[leases:], verbose)(command)
+    return options.together(config, *flags[:leases], options.param_option, *flags[leases:], verbose)(command)
 
 
 def effective(config: Path | None, params: dict[str, str], verbose: bool, fields: dict[str, Any]) -> Configuration:

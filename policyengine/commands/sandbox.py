@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from policyengine.cluster.kinds import NODES
-from policyengine.commands.options import (
-    UnusableInput,
-    cannot_write,
-    file_option,
-    param_option,
-    policy_option,
-    recorded_redaction,
-    recording_options,
-)
+from policyengine.commands import options
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -63,9 +55,9 @@ def _number_or_file(_context: click.Context, _option: click.Parameter, written: 
     metavar="N|FILE",
     help="So many of 4 cpu and 16Gi each, or a file of Node manifests.  [default: 3; 0 with --cluster]",
 )
-@file_option("--cluster", "dump", help="What is there from the start: a file as `explain --cluster` reads.")
+@options.file_option("--cluster", "dump", help="What is there from the start: a file as `explain --cluster` reads.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: any free one.")
-@policy_option()
+@options.policy_option()
 @click.option(
     "--kubeconfig-out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -80,8 +72,8 @@ def _number_or_file(_context: click.Context, _option: click.Parameter, written: 
     show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
-@recording_options
-@param_option
+@options.recording_options
+@options.param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(
     nodes: int | Path | None,
@@ -103,7 +95,7 @@ def sandbox(
     """
     from policyengine.kube.config import process
 
-    recorded_redaction(record_path, redact, redact_key)
+    options.recorded_redaction(record_path, redact, redact_key)
     profiles = load_profiles(paths, params, run_tests=True)
     recording = {
         "directory": str(record_path or ""),
@@ -128,7 +120,7 @@ def _start(nodes: int | Path | None, dump: Path | None) -> list[tuple[str, dict[
             try:
                 found += read(read_cluster(path))
             except ClusterShapeError as error:
-                raise UnusableInput(f"`{path}`: {error}") from None
+                raise options.UnusableInput(f"`{path}`: {error}") from None
     return found
 
 
@@ -151,7 +143,7 @@ async def _serve(
         try:
             simulator.write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
-            raise cannot_write(out, error) from None
+            raise options.cannot_write(out, error) from None
         with closing(Prover(installed_registry)) as prover:
             scheduling = partial(_with_pages, prover.compiled, recording)
             async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling, start=start) as running:

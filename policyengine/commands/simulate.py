@@ -12,20 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import (
-    UnusableInput,
-    cannot_read,
-    cannot_write,
-    file_option,
-    jobs_option,
-    output_option,
-    param_option,
-    policy_option,
-    recorded_redaction,
-    recording_options,
-    refuse_given,
-    schema_option,
-)
+from policyengine.commands import options
 from policyengine.commands.policies import given_profiles
 from policyengine.commands.progress import progress
 from policyengine.control_characters import escaped
@@ -44,19 +31,19 @@ FAILED, UNUSABLE = 1, 2
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="[SCENARIO]", required=False)
-@file_option("--cluster", help="Begin with the cluster in this dump, as for `explain`; - reads standard input.")
+@options.file_option("--cluster", help="Begin with the cluster in this dump, as for `explain`; - reads standard input.")
 @click.option(
     "--recording", type=click.Path(path_type=Path), metavar="RECORDING", help="With what came and went in a recording."
 )
-@output_option("text", "json")
-@policy_option(" Instead of the scenario's.")
-@param_option
+@options.output_option("text", "json")
+@options.policy_option(" Instead of the scenario's.")
+@options.param_option
 @click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
 @click.option("--seeds", type=click.IntRange(2, 100_000), metavar="N", help="Play N seeds, and tell distributions.")
-@jobs_option
-@file_option("--svg", "svg_path", help="Draw load and queue.")
-@recording_options
-@schema_option("policyengine.trials.simulation", "scenarios")
+@options.jobs_option
+@options.file_option("--svg", "svg_path", help="Draw load and queue.")
+@options.recording_options
+@options.schema_option("policyengine.trials.simulation", "scenarios")
 def simulate(
     scenario: Path | None,
     cluster: Path | None,
@@ -90,13 +77,13 @@ def simulate(
     if cluster is not None and recording is not None:
         raise click.UsageError("give one of --cluster and --recording")
     collect_seldom()
-    redaction = recorded_redaction(record_path, redact, redact_key)
+    redaction = options.recorded_redaction(record_path, redact, redact_key)
     profiles = given_profiles(paths, params)
     if seeds is not None:
         if scenario is None or cluster or recording or svg_path or record_path:
             raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
         sys.exit(0 if _swept(scenario, profiles, seed, seeds, jobs, output) else FAILED)
-    refuse_given("--seeds", "--jobs")
+    options.refuse_given("--seeds", "--jobs")
     played, profiles, is_damaged, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction) as driven:
         simulation = Simulation(played, profiles, seed=seed, registry=installed_registry(), driven=driven, **more)
@@ -108,7 +95,7 @@ def simulate(
         try:
             svg_path.write_text(svg(outcome), encoding="utf-8")
         except OSError as error:
-            raise cannot_write(svg_path, error) from None
+            raise options.cannot_write(svg_path, error) from None
     if output == "json":
         click.echo(json.dumps(outcome.json(), indent=2))
     else:
@@ -176,7 +163,7 @@ def _as_it_was(path: Path) -> tuple[History, list[Profile]]:
         with progress("reading the recording"):
             history = read(path, installed_registry())
     except OSError as error:
-        raise cannot_read(path, error) from None
+        raise options.cannot_read(path, error) from None
     return history, list(history.profiles.values())
 
 
@@ -192,13 +179,13 @@ def _recording(path: Path | None, redaction: Redaction | None) -> Iterator[Calla
     try:
         recording = DirectRecording(path, __version__, "simulation", redaction)
     except DirectoryInUse as error:
-        raise UnusableInput(str(error)) from None
+        raise options.UnusableInput(str(error)) from None
     except OSError as error:
-        raise cannot_write(path, error) from None
+        raise options.cannot_write(path, error) from None
     try:
         try:
             yield recording.recorded
         finally:
             recording.close()
     except OSError as error:
-        raise cannot_write(path, error) from None
+        raise options.cannot_write(path, error) from None

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from policyengine.commands.options import (
-    UnusableInput,
-    cannot_read,
-    cannot_write,
-    file_option,
-    jobs_option,
-    output_option,
-    param_option,
-    refuse_given,
-)
+from policyengine.commands import options
 from policyengine.commands.progress import Stages
 
 if TYPE_CHECKING:
@@ -55,7 +46,7 @@ _RECORDING: Final = click.Path(path_type=Path)
     metavar="RECORDING",
     help="To judge the result on.  [default: the last third of --recording]",
 )
-@file_option("--scenario", "scenario", help="A scenario of `simulate`, in the place of recordings.")
+@options.file_option("--scenario", "scenario", help="A scenario of `simulate`, in the place of recordings.")
 @click.option("--seeds", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Of it, to train on.")
 @click.option("--held-out-seeds", type=click.IntRange(0, 10_000), default=10, show_default=True, help="The next ones.")
 @click.option(
@@ -70,16 +61,16 @@ _RECORDING: Final = click.Path(path_type=Path)
     "--constraint", "constraints", multiple=True, metavar="EXPRESSION", help="Has to be true: `evictions <= old`."
 )
 @click.option("--vary", multiple=True, metavar="NAME", help="A param, or weight:RULE.  [default: all that can be]")
-@param_option
+@options.param_option
 @click.option("--trials", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Candidates.")
 @click.option("--points", type=click.IntRange(0, 100), default=5, show_default=True, help="Of each, alone; 0: none.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the search.")
-@jobs_option
+@options.jobs_option
 @click.option("--ray", "ray_address", metavar="ADDRESS", help="Play on a Ray cluster; `local` starts one here.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="[default: tuned-POLICY]"
 )
-@output_option("text", "json")
+@options.output_option("text", "json")
 def tune(
     policy: tuple[Path, ...],
     recordings: tuple[Path, ...],
@@ -131,7 +122,7 @@ def tune(
             stack.enter_context(workers)
             found = Session(job, dimensions, study, workers, len(training), stages.told).run(trials, points)
     except (NothingToTune, NotServed, WrongObjective, StudyUnusable, NothingToChoose, WorkersUnusable) as error:
-        raise UnusableInput(str(error)) from None
+        raise options.UnusableInput(str(error)) from None
     except KeyboardInterrupt:
         click.echo(f"stopped: what was finished is in `{out}`; the same command goes on with it", err=True)
         sys.exit(130)
@@ -159,7 +150,7 @@ def _workloads(
     if scenario is not None:
         every = [Workload(str(scenario), seed) for seed in range(1, seeds + held_out_seeds + 1)]
         return every[:seeds], every[seeds:]
-    refuse_given("a scenario", "--seeds", "--held-out-seeds")
+    options.refuse_given("a scenario", "--seeds", "--held-out-seeds")
     training, kept = ([Workload(str(path)) for path in paths] for paths in (recordings, held_out))
     if not kept:
         first = len(training) - (len(training) // 3 or (len(training) > 1))
@@ -205,7 +196,7 @@ def _digest(path: Path) -> str:
             if file.name != "lock":
                 digest.update(file.read_bytes())
     except OSError as error:
-        raise cannot_read(path, error) from None
+        raise options.cannot_read(path, error) from None
     return digest.hexdigest()[:16]
 
 
@@ -218,7 +209,7 @@ def _own(out: Path) -> Iterator[Path]:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / LOCK).open("w")
     except OSError as error:
-        raise cannot_write(out, error) from None
+        raise options.cannot_write(out, error) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -249,7 +240,7 @@ def _written(out: Path, subject: Subject, found: Found) -> list[str]:
         for name, text in texts.items():
             (out / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise cannot_write(out, error) from None
+        raise options.cannot_write(out, error) from None
     return notes
 
 

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.clock import SystemClock
-from policyengine.commands.options import (
-    Duration,
-    UnusableInput,
-    context_option,
-    file_option,
-    host_and_port,
-    port_certificate,
-    port_options,
-)
+from policyengine.commands import options
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--listen", default=":8443", show_default=True, metavar="[HOST]:PORT", help="On loopback without a host.")
-@port_options
+@options.port_options
 @click.option(
     "--tls-secret",
     metavar="NAMESPACE/NAME",
@@ -46,14 +38,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--policy-cpu-limit",
-    type=Duration(),
+    type=options.Duration(),
     default="2s",
     show_default=True,
     help="CPU time for compiling and testing a ConfigMap; one that takes more is refused.",
 )
-@file_option("--config", help="The scheduler's configuration: its policies.allow and lintFailLevel hold here too.")
-@file_option("--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in.")
-@context_option
+@options.file_option(
+    "--config", help="The scheduler's configuration: its policies.allow and lintFailLevel hold here too."
+)
+@options.file_option(
+    "--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in."
+)
+@options.context_option
 def webhook(
     listen: str,
     tls_cert_file: Path | None,
@@ -75,14 +71,14 @@ def webhook(
     A policy is refused with the line and column of its first error, or of the expectation that failed in its tests.
     Also /healthz and /metrics.
     """
-    host, port = host_and_port("--listen", listen, example=8443)
+    host, port = options.host_and_port("--listen", listen, example=8443)
     if (tls_cert_file is None) is (tls_secret is None):
         raise click.UsageError("either --tls-cert-file or --tls-secret says where the certificate comes from")
     if client_names and client_ca_file is None:
         raise click.UsageError("--client-name needs --client-ca-file")
     files = None
     if tls_cert_file is not None:
-        files = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
+        files = options.port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import configuration, credentials, process
     from policyengine.kube.policies.proving import Prover
@@ -128,6 +124,6 @@ async def _serve(
         try:
             made = await unless_stopped(stop, managed(CertificateStore(client, SystemClock(), *where), client_ca))
         except CertificateUnusable as error:
-            raise UnusableInput(str(error)) from None
+            raise options.UnusableInput(str(error)) from None
         if made is not None:
             await serve(prove, host, port, made, stop, client_names)
