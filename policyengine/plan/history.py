@@ -35,19 +35,7 @@ from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
 from policyengine.plugins.selectors.tolerations import NO_EXECUTE, untolerated
 from policyengine.recording.replay import Replay, Step
-from policyengine.scheduler.messages import (
-    CacheSynced,
-    Message,
-    NodeDeleted,
-    NodeObserved,
-    ObjectDeleted,
-    ObjectObserved,
-    PodDeleted,
-    PodObserved,
-    PodRead,
-    ProfileRemoved,
-    ProfileReplaced,
-)
+from policyengine.scheduler import messages
 from policyengine.trials.ledger import clock
 
 _Key = tuple[str, str]
@@ -93,7 +81,7 @@ class History:
 
     start: float
     end: float
-    changes: list[tuple[float, Message]]
+    changes: list[tuple[float, messages.Message]]
     """Nodes and other objects, in order."""
     pods: list[PastPod]
     """In the order in which they came."""
@@ -159,7 +147,7 @@ class _Reader:
     def __init__(self) -> None:
         self.start: float | None = None
         """When the first lists were in."""
-        self.changes: list[tuple[float, Message]] = []
+        self.changes: list[tuple[float, messages.Message]] = []
         self.pods: list[PastPod] = []
         self.profiles: dict[str, Profile] = {}
         self.gone_nodes: set[str] = set()
@@ -189,28 +177,28 @@ class _Reader:
             self._unlisted_objects = set(self._objects)
             self.profiles.clear()
         match step.message:
-            case CacheSynced():
+            case messages.CacheSynced():
                 self._synced(now)
-            case PodObserved(pod) | PodRead(_, pod):
+            case messages.PodObserved(pod) | messages.PodRead(_, pod):
                 self._pod(pod, now)
-            case PodDeleted(namespace, name, _):
+            case messages.PodDeleted(namespace, name, _):
                 self._gone((namespace, name), now)
-            case NodeObserved(node):
+            case messages.NodeObserved(node):
                 self._node(node, now)
-            case NodeDeleted(name):
+            case messages.NodeDeleted(name):
                 self._node_gone(name, now)
-            case ObjectObserved(kind, seen):
+            case messages.ObjectObserved(kind, seen):
                 metadata: ObjectMeta = cast(Any, seen).metadata
                 key = (kind, metadata.namespace, metadata.name)
                 self._objects.add(key)
                 self._unlisted_objects.discard(key)
                 self.changes.append((now, step.message))
-            case ObjectDeleted(kind, namespace, name):
+            case messages.ObjectDeleted(kind, namespace, name):
                 self._objects.discard((kind, namespace, name))
                 self.changes.append((now, step.message))
-            case ProfileReplaced(profile):
+            case messages.ProfileReplaced(profile):
                 self.profiles[profile.scheduler_name] = profile
-            case ProfileRemoved(scheduler_name):
+            case messages.ProfileRemoved(scheduler_name):
                 self.profiles.pop(scheduler_name, None)
 
     def _synced(self, now: float) -> None:
@@ -221,7 +209,7 @@ class _Reader:
             self._gone(key, now)
         for kind, namespace, name in sorted(self._unlisted_objects):
             self._objects.discard((kind, namespace, name))
-            self.changes.append((now, ObjectDeleted(kind, namespace, name)))
+            self.changes.append((now, messages.ObjectDeleted(kind, namespace, name)))
         self._unlisted_nodes, self._unlisted_pods, self._unlisted_objects = set(), set(), set()
         self._lists = False
 
@@ -232,12 +220,12 @@ class _Reader:
         if self._nodes.get(name) != same:
             self._nodes[name] = same
             self.gone_nodes.discard(name)
-            self.changes.append((now, NodeObserved(node)))
+            self.changes.append((now, messages.NodeObserved(node)))
 
     def _node_gone(self, name: str, now: float) -> None:
         if self._nodes.pop(name, None) is not None:
             self.gone_nodes.add(name)
-            self.changes.append((now, NodeDeleted(name)))
+            self.changes.append((now, messages.NodeDeleted(name)))
 
     def _pod(self, pod: Pod, now: float) -> None:
         key = (pod.metadata.namespace, pod.metadata.name)

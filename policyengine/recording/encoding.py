@@ -38,17 +38,6 @@ from policyengine.recording.redaction import Redaction
 from policyengine.scheduler import messages
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extender import Extender
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    Message,
-    NodeDeleted,
-    NodeObserved,
-    ObjectDeleted,
-    ObjectObserved,
-    PodDeleted,
-    PodObserved,
-    ProfileReplaced,
-)
 from policyengine.scheduler.rollout import RolloutSettings
 
 T = TypeVar("T")
@@ -57,8 +46,10 @@ LATEST: Final = 253_402_300_800.0
 """Seconds since the epoch of the year 10000."""
 BEGAN, MAY_BIND, POLICY, DIGEST = "Began", "MayBind", "Policy", "Digest"
 
-_MESSAGES: Final[Mapping[str, type[Message]]] = {
-    name: value for name, value in vars(messages).items() if isinstance(value, type) and issubclass(value, Message)
+_MESSAGES: Final[Mapping[str, type[messages.Message]]] = {
+    name: value
+    for name, value in vars(messages).items()
+    if isinstance(value, type) and issubclass(value, messages.Message)
 }
 
 
@@ -122,36 +113,36 @@ class _Loaded(msgspec.Struct, frozen=True):
     suspended: str = ""
 
 
-def _object(message: ObjectObserved) -> _Object:
+def _object(message: messages.ObjectObserved) -> _Object:
     form = type(message.object)
     older = "" if form is WATCHED[message.kind].type else form.__name__
     return _Object(message.kind, cast(Any, message.object), message.anew, older)
 
 
-_FORMS: Final[Mapping[type[Message], Callable[[Any], msgspec.Struct]]] = {
-    ProfileReplaced: lambda message: _Loaded(message.profile.policy_hash),
-    CandidateLoaded: lambda message: _Loaded(message.profile.policy_hash, message.settings, message.suspended),
-    ObjectObserved: _object,
+_FORMS: Final[Mapping[type[messages.Message], Callable[[Any], msgspec.Struct]]] = {
+    messages.ProfileReplaced: lambda message: _Loaded(message.profile.policy_hash),
+    messages.CandidateLoaded: lambda message: _Loaded(message.profile.policy_hash, message.settings, message.suspended),
+    messages.ObjectObserved: _object,
 }
 """Of messages that are not written as they are."""
 
 
-ABOUT: Final[Mapping[type[Message], Callable[[Any], tuple[str, str, str]]]] = {
-    PodObserved: lambda told: ("Pod", told.pod.metadata.namespace, told.pod.metadata.name),
-    PodDeleted: lambda told: ("Pod", told.namespace, told.name),
-    NodeObserved: lambda told: ("Node", "", told.node.metadata.name),
-    NodeDeleted: lambda told: ("Node", "", told.name),
-    ObjectObserved: lambda told: (told.kind, told.object.metadata.namespace, told.object.metadata.name),
-    ObjectDeleted: lambda told: (told.kind, told.namespace, told.name),
+ABOUT: Final[Mapping[type[messages.Message], Callable[[Any], tuple[str, str, str]]]] = {
+    messages.PodObserved: lambda told: ("Pod", told.pod.metadata.namespace, told.pod.metadata.name),
+    messages.PodDeleted: lambda told: ("Pod", told.namespace, told.name),
+    messages.NodeObserved: lambda told: ("Node", "", told.node.metadata.name),
+    messages.NodeDeleted: lambda told: ("Node", "", told.name),
+    messages.ObjectObserved: lambda told: (told.kind, told.object.metadata.namespace, told.object.metadata.name),
+    messages.ObjectDeleted: lambda told: (told.kind, told.namespace, told.name),
 }
 """Of messages that show an object, or say that it is gone: its kind, namespace and name."""
 
 
 def message_types() -> dict[str, type[Any]]:
     """By name, what messages are written as."""
-    loaded = {one.__name__: _Loaded for one in (ProfileReplaced, CandidateLoaded)}
-    own = {name: kind for name, kind in _MESSAGES.items() if kind is not Message}
-    return {**own, **loaded, ObjectObserved.__name__: _Object}
+    loaded = {one.__name__: _Loaded for one in (messages.ProfileReplaced, messages.CandidateLoaded)}
+    own = {name: kind for name, kind in _MESSAGES.items() if kind is not messages.Message}
+    return {**own, **loaded, messages.ObjectObserved.__name__: _Object}
 
 
 class Entry(NamedTuple):
@@ -182,12 +173,12 @@ class Encoder:
         self._policies.clear()
         return self._encode([None, BEGAN, msgspec.Raw(self._hidden(self._encode(began)))])
 
-    def body(self, message: Message) -> bytes:
+    def body(self, message: messages.Message) -> bytes:
         """A message as it is written."""
         form = _FORMS.get(type(message))
         return self._hidden(self._encode(message if form is None else form(message)))
 
-    def entry(self, now: float, message: Message, written: bytes, asked: bytes = b"") -> bytes:
+    def entry(self, now: float, message: messages.Message, written: bytes, asked: bytes = b"") -> bytes:
         """What was told at a time, and what was asked for, as it is written."""
         # Put together by hand, which takes half as long: this is done for whatever a scheduler is told.
         time = _NIL if now == self._now else _FLOAT.pack(0xCB, now)
@@ -240,14 +231,14 @@ class Decoder:
         """By hash."""
         self._profiles: dict[str, Profile] = {}
 
-    def message(self, entry: Entry) -> Message | None:
+    def message(self, entry: Entry) -> messages.Message | None:
         """What the core was told; None where the entry is a note beside. Raises `UnreadableEntry`."""
         try:
             return self._message(entry)
         except (msgspec.MsgspecError, KeyError) as error:
             raise UnreadableEntry(f"an entry `{entry.name}` cannot be read: {error}") from error
 
-    def _message(self, entry: Entry) -> Message | None:
+    def _message(self, entry: Entry) -> messages.Message | None:
         match entry.name:
             case "Policy":
                 policy = _decoder(RecordedPolicy).decode(entry.body)
@@ -260,16 +251,16 @@ class Decoder:
                 newest = WATCHED[seen.kind]
                 forms = {one.type.__name__: one.type for one in newest.older}
                 form = forms[seen.form] if seen.form else newest.type
-                return ObjectObserved(seen.kind, _decoder(form).decode(seen.object), seen.anew)
+                return messages.ObjectObserved(seen.kind, _decoder(form).decode(seen.object), seen.anew)
             case "ProfileReplaced" | "CandidateLoaded":
                 loaded = _decoder(_Loaded).decode(entry.body)
                 profile = self.profile(loaded.policy)
                 if loaded.settings is None:
-                    return ProfileReplaced(profile)
-                return CandidateLoaded(profile, loaded.settings, loaded.suspended)
+                    return messages.ProfileReplaced(profile)
+                return messages.CandidateLoaded(profile, loaded.settings, loaded.suspended)
         if entry.name not in _MESSAGES:
             raise UnreadableEntry(f"`{entry.name}` is no entry of this version")
-        message: Message = _decoder(_MESSAGES[entry.name]).decode(entry.body)
+        message: messages.Message = _decoder(_MESSAGES[entry.name]).decode(entry.body)
         return message
 
     def profile(self, policy_hash: str) -> Profile:

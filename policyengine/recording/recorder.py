@@ -21,20 +21,8 @@ from policyengine.framework.profile import Profile
 from policyengine.recording.directory import Limits, RecordingDirectory
 from policyengine.recording.encoding import ABOUT, Began, Encoder
 from policyengine.recording.redaction import Hide, Redaction
+from policyengine.scheduler import messages
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.messages import (
-    CacheLost,
-    CacheSynced,
-    CandidateLoaded,
-    CandidateRemoved,
-    DrivenCore,
-    Message,
-    NodeObserved,
-    ObjectObserved,
-    PodObserved,
-    ProfileRemoved,
-    ProfileReplaced,
-)
 from policyengine.scheduler.state import SchedulerState
 
 FRAME: Final = 4 << 20
@@ -64,13 +52,15 @@ class Recorder:
         self._full = full
         self._redaction = redaction
         self._break_ties_by = break_ties_by
-        self._early: list[tuple[float, Message, Sequence[Action]]] | None = None if redaction is None else []
+        self._early: list[tuple[float, messages.Message, Sequence[Action]]] | None = None if redaction is None else []
         """What came before the words of the first policies were known."""
         self._encoder = Encoder(redaction)
         self._entries: list[bytes] = []
         self._objects: dict[tuple[str, str, str], tuple[str, str, bytes]] = {}
         """(kind, namespace, name) -> (UID, name of the message, the message as bytes)."""
-        self._policies: dict[tuple[type[Message], str], ProfileReplaced | CandidateLoaded] = {}
+        self._policies: dict[
+            tuple[type[messages.Message], str], messages.ProfileReplaced | messages.CandidateLoaded
+        ] = {}
         """(type of the message, scheduler name) -> the message."""
         self._is_synced = False
         self._began = replace(began, redacted=redaction is not None)
@@ -79,18 +69,18 @@ class Recorder:
             break_ties_by(redaction.hidden)
         for profile in profiles:
             self._show(profile)
-            self._keep(ProfileReplaced(profile), b"")
+            self._keep(messages.ProfileReplaced(profile), b"")
         self._begin(self._began)
 
-    def told(self, now: float, message: Message, actions: Sequence[Action] = ()) -> None:
+    def told(self, now: float, message: messages.Message, actions: Sequence[Action] = ()) -> None:
         """The core was told something, and asked for something."""
         if self._early is None:
             self._tell(now, message, actions)
             return
         self._early.append((now, message, actions))
-        if isinstance(message, ProfileReplaced | CandidateLoaded):
+        if isinstance(message, messages.ProfileReplaced | messages.CandidateLoaded):
             self._show(message.profile)
-        if isinstance(message, CacheSynced) or now - self._early[0][0] > POLICIES_COME:
+        if isinstance(message, messages.CacheSynced) or now - self._early[0][0] > POLICIES_COME:
             self.settle()
 
     def settle(self) -> None:
@@ -99,10 +89,10 @@ class Recorder:
         for entry in early:
             self._tell(*entry)
 
-    def _tell(self, now: float, message: Message, actions: Sequence[Action]) -> None:
+    def _tell(self, now: float, message: messages.Message, actions: Sequence[Action]) -> None:
         self._now = now
         if type(message) in _LOADED:  # asked for by `isinstance`, a message costs as much as its encoding
-            profile = cast(ProfileReplaced | CandidateLoaded, message).profile
+            profile = cast(messages.ProfileReplaced | messages.CandidateLoaded, message).profile
             self._show(profile)
             self._introduce(profile)
         written = self._encoder.body(message)
@@ -152,7 +142,7 @@ class Recorder:
         for _, name, written in self._objects.values():
             self._add(self._encoder.known(name, written))
         if self._is_synced:
-            self._add(self._encoder.known(CacheSynced.__name__, self._encoder.body(CacheSynced())))
+            self._add(self._encoder.known(messages.CacheSynced.__name__, self._encoder.body(messages.CacheSynced())))
 
     def _show(self, profile: Profile) -> None:
         """Hide the words of a policy no more. Where objects that are there were written without, the recording begins
@@ -190,7 +180,7 @@ class Recorder:
         if kind in ABOUT:
             key = ABOUT[kind](message)
             if kind in _SEEN:
-                uid = message.pod.metadata.uid if kind is PodObserved else ""
+                uid = message.pod.metadata.uid if kind is messages.PodObserved else ""
                 self._objects[key] = (uid, kind.__name__, written)
             elif not (uid := getattr(message, "uid", "")) or self._objects.get(key, ("",))[0] == uid:
                 self._objects.pop(key, None)
@@ -198,27 +188,27 @@ class Recorder:
             self._policies[kind, message.profile.scheduler_name] = message
         elif kind in _REMOVED:
             self._policies.pop((_REMOVED[kind], message.scheduler_name), None)
-        elif kind in (CacheSynced, CacheLost):
-            self._is_synced = kind is CacheSynced
+        elif kind in (messages.CacheSynced, messages.CacheLost):
+            self._is_synced = kind is messages.CacheSynced
 
 
-_SEEN: Final = frozenset((PodObserved, NodeObserved, ObjectObserved))
-_LOADED: Final = frozenset((ProfileReplaced, CandidateLoaded))
-_REMOVED: Final[dict[type[Message], type[Message]]] = {
-    ProfileRemoved: ProfileReplaced,
-    CandidateRemoved: CandidateLoaded,
+_SEEN: Final = frozenset((messages.PodObserved, messages.NodeObserved, messages.ObjectObserved))
+_LOADED: Final = frozenset((messages.ProfileReplaced, messages.CandidateLoaded))
+_REMOVED: Final[dict[type[messages.Message], type[messages.Message]]] = {
+    messages.ProfileRemoved: messages.ProfileReplaced,
+    messages.CandidateRemoved: messages.CandidateLoaded,
 }
 
 
 class RecordingCore:
     """Drives a core, and has everything recorded."""
 
-    def __init__(self, core: DrivenCore, recorder: Recorder) -> None:
+    def __init__(self, core: messages.DrivenCore, recorder: Recorder) -> None:
         self._core = core
         self._recorder = recorder
         self.next_wakeup = core.next_wakeup
 
-    def handle(self, message: Message, now: float) -> list[Action]:
+    def handle(self, message: messages.Message, now: float) -> list[Action]:
         """As `SchedulerState.handle`. What the core fails at is recorded too."""
         actions: list[Action] = []
         try:

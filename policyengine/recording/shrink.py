@@ -30,14 +30,7 @@ from policyengine.recording.encoding import ABOUT, BEGAN, KNOWN, Began, Encoder,
 from policyengine.recording.redaction import without_texts
 from policyengine.recording.replay import Replay
 from policyengine.recording.segment import MAGIC, SegmentWriter
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    Message,
-    NodePodsRead,
-    PodObserved,
-    ProfileReplaced,
-    ReadNodePodsFailed,
-)
+from policyengine.scheduler import messages
 from policyengine.scheduler.state import SchedulerState
 
 MOST_MESSAGES: Final = 2_000_000
@@ -61,7 +54,7 @@ class Line(NamedTuple):
     """What a core was told."""
 
     now: float
-    message: Message | str
+    message: messages.Message | str
     """Or the UID of a pod of which it was asked whether its binding still stands."""
     was_known: bool
     """Whether it was told when a file began."""
@@ -210,7 +203,9 @@ def _entries(encoder: Encoder, line: Line, asked: bytes) -> Iterator[bytes]:
     if isinstance(message, str):
         yield encoder.may_bind(message, asked == _ANSWERS[True])
         return
-    if isinstance(message, ProfileReplaced | CandidateLoaded) and (policy := encoder.policy(message.profile)):
+    if isinstance(message, messages.ProfileReplaced | messages.CandidateLoaded) and (
+        policy := encoder.policy(message.profile)
+    ):
         yield policy
     written = encoder.body(message)
     name = type(message).__name__
@@ -226,7 +221,7 @@ class _Collected:
         self._pods: dict[str, About] = {}
         """By UID."""
 
-    def entry(self, now: float, entry: Entry, message: Message | None) -> None:
+    def entry(self, now: float, entry: Entry, message: messages.Message | None) -> None:
         """One more that a core was told, or the beginning of a run."""
         if entry.name == BEGAN:
             self.began = msgspec.msgpack.decode(entry.body, type=Began)
@@ -241,13 +236,15 @@ class _Collected:
     def _about(self, message: Any) -> About:
         if type(message) in ABOUT:
             about = ABOUT[type(message)](message)
-            if isinstance(message, PodObserved):
+            if isinstance(message, messages.PodObserved):
                 self._pods[message.pod.metadata.uid] = about
             return about
         asked = getattr(message, "asked", message)
         if uid := getattr(asked, "uid", ""):
             return self._pods.get(uid, ("Pod", "", uid))
-        return ("Node", "", asked.node) if isinstance(message, NodePodsRead | ReadNodePodsFailed) else ()
+        return (
+            ("Node", "", asked.node) if isinstance(message, messages.NodePodsRead | messages.ReadNodePodsFailed) else ()
+        )
 
 
 class Shrinking:
