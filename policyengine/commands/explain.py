@@ -82,14 +82,14 @@ def explain(
     from policyengine.language.parse import SourceError
 
     if live is not None:
-        from policyengine.commands.explaining.live_answers import Endpoints, explain_live
+        from policyengine.commands.explaining.live_answers import explain_live
 
         if name or pod or cluster_path or paths or params or alone or now is not None:
             raise click.UsageError(
                 "--live tells what has happened, to one pod; NAME, --cluster, --policy, --param, --alone and --now are "
                 "for what would happen"
             )
-        explain_live(live, Endpoints(address or ENDPOINTS, kubeconfig, authority, server_name), output)
+        explain_live(live, address or ENDPOINTS, kubeconfig, authority, server_name, output)
         return
     if address or authority or server_name:
         raise click.UsageError("--address, --certificate-authority and --tls-server-name go with --live")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from policyengine.plan.membership import Memberships
     from policyengine.plan.rerun import Rerun
 
+T = TypeVar("T")
 FAILED, UNUSABLE = 1, 2
 MANY = 2_000
 """Pods from which on the policies are played side by side."""
@@ -76,6 +77,9 @@ def plan(
 
     Exit codes: 0; 1 the condition of --fail-on is true; 2 something cannot be used.
     """
+    from policyengine.commands import sweeping
+    from policyengine.plan.condition import check, holds
+
     if len(policies) > 2:
         raise click.UsageError("give the NEW policy, or OLD and NEW")
     if sum(map(bool, (cluster, recordings, scenario))) > 1:
@@ -85,7 +89,7 @@ def plan(
     if cluster is not None or recordings or scenario is not None:
         options.refuse_given("a cluster that is there", "--kubeconfig", "--context")
     if fail_on is not None:
-        _check(fail_on)
+        _asked(check, fail_on)  # before anything is played
     collect_seldom()
     new = load_profiles(policies[-1:], params)
     old = load_profiles(policies[:1]) if len(policies) == 2 else None
@@ -93,7 +97,10 @@ def plan(
         if not profiles:
             raise options.UnusableInput(f"`{path}` holds no policy")
     if len(recordings) > 1:
-        is_true, is_damaged = _swept(recordings, old, new, fail_on, by_rule, jobs, output)
+        if by_rule or output not in ("text", "json"):
+            raise click.UsageError("--by-rule, -o markdown and -o html are of one recording")
+        condition = partial(_asked, holds, fail_on) if fail_on else None
+        is_true, is_damaged = sweeping.recordings(recordings, old, new, condition, jobs, output)
         sys.exit(FAILED if is_true else UNUSABLE if is_damaged else 0)
     if recordings:
         source = _of_recording(recordings[0], old, new)
@@ -103,26 +110,9 @@ def plan(
         source = _of_cluster(cluster, kubeconfig, context, old, now)
     found = _made(source, new, by_rule, jobs)
     _tell(found, output)
-    if fail_on is not None and _is_true(fail_on, found.comparison.old, found.comparison.new):
+    if fail_on is not None and _asked(holds, fail_on, found.comparison.old, found.comparison.new):
         sys.exit(FAILED)
     sys.exit(UNUSABLE if source.is_damaged else 0)
-
-
-def _swept(
-    paths: Sequence[Path],
-    old: Sequence[Profile] | None,
-    new: Sequence[Profile],
-    fail_on: str | None,
-    by_rule: bool,
-    jobs: int,
-    output: str,
-) -> tuple[bool, bool]:
-    """Whether the condition is true of one of the recordings, and whether one is damaged."""
-    from policyengine.commands.sweeping import recordings
-
-    if by_rule or output not in ("text", "json"):
-        raise click.UsageError("--by-rule, -o markdown and -o html are of one recording")
-    return recordings(paths, old, new, partial(_is_true, fail_on) if fail_on else None, jobs, output)
 
 
 def _tell(found: Plan, output: str) -> None:
@@ -140,21 +130,12 @@ def _tell(found: Plan, output: str) -> None:
         print_tables(head(found), tables(found))
 
 
-def _check(condition: str) -> None:
-    """Before anything is played. Raises `click.UsageError`."""
-    from policyengine.plan.condition import WrongCondition, check
+def _asked(what: Callable[..., T], *given: object) -> T:
+    """What comes of a condition. Raises `click.UsageError` where that is none."""
+    from policyengine.plan.condition import WrongCondition
 
     try:
-        check(condition)
-    except WrongCondition as error:
-        raise click.UsageError(f"--fail-on {error}") from None
-
-
-def _is_true(condition: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    from policyengine.plan.condition import WrongCondition, holds
-
-    try:
-        return holds(condition, old, new)
+        return what(*given)
     except WrongCondition as error:
         raise click.UsageError(f"--fail-on {error}") from None
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import click
 
 from policyengine.clock import SystemClock
 from policyengine.commands.options import Duration, UnusableInput, cluster_options, redact_options, redaction_of
-
-if TYPE_CHECKING:
-    from policyengine.kube.config.credentials import Server
-    from policyengine.recording.redaction import Redaction
 
 
 @click.command()
@@ -38,32 +33,30 @@ def record(
     Exit codes: 0; 2 the directory cannot be written to, from the start or later, or not every kind could be listed; 3
     the server does not answer.
     """
+    from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import credentials, process
+    from policyengine.kube.record_writer import RecordWriter, watch_cluster
+    from policyengine.recording.directory import Limits
+
+    async def watch() -> None:
+        clock, random, stop = SystemClock(), Random(), stop_on_signals()
+        async with connected(server) as client:
+            writer = RecordWriter(directory, Limits(), clock, random, redaction)
+            click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
+            watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
+            full = asyncio.create_task(writer.ended.wait())
+            await asyncio.wait({watching, full}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            stop.set()
+            has_listed = await watching
+            full.cancel()
+            if writer.ended.is_set():
+                raise UnusableInput(f"nothing more can be recorded into `{directory}`: see the warning")
+            if not has_listed:
+                raise UnusableInput(
+                    f"not every kind could be listed, so `{directory}` does not say what was there at first"
+                )
 
     redaction = redaction_of(redact, redact_key)
     server = credentials.load(kubeconfig, context)
     process.start_logging("info")
-    process.run(_record(server, directory, seconds, redaction))
-
-
-async def _record(server: Server, directory: Path, seconds: float | None, redaction: Redaction | None) -> None:
-    from policyengine.commands.cluster_client import connected, stop_on_signals
-    from policyengine.kube.record_writer import RecordWriter, watch_cluster
-    from policyengine.recording.directory import Limits
-
-    clock, random, stop = SystemClock(), Random(), stop_on_signals()
-    async with connected(server) as client:
-        writer = RecordWriter(directory, Limits(), clock, random, redaction)
-        click.echo(f"recording {server.url} into {directory}; Ctrl-C ends it")
-        watching = asyncio.create_task(watch_cluster(client, clock, random, writer, stop))
-        full = asyncio.create_task(writer.ended.wait())
-        await asyncio.wait({watching, full}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        stop.set()
-        has_listed = await watching
-        full.cancel()
-        if writer.ended.is_set():
-            raise UnusableInput(f"nothing more can be recorded into `{directory}`: see the warning")
-        if not has_listed:
-            raise UnusableInput(
-                f"not every kind could be listed, so `{directory}` does not say what was there at first"
-            )
+    process.run(watch())

@@ -82,7 +82,11 @@ def simulate(
     if seeds is not None:
         if scenario is None or cluster or recording or svg_path or record_path:
             raise click.UsageError("--seeds goes with a SCENARIO alone: no --cluster, --recording, --svg or --record")
-        sys.exit(0 if _swept(scenario, profiles, seed, seeds, jobs, output) else FAILED)
+        from policyengine.commands import sweeping
+
+        # The first seed; and it can be played at all.
+        first = Simulation(scenario, profiles, seed=seed, registry=installed_registry()).seed
+        sys.exit(0 if sweeping.seeds(scenario, profiles, first, seeds, jobs, output) else FAILED)
     options.refuse_given("--seeds", "--jobs")
     played, profiles, is_damaged, more = _begun(scenario, cluster, recording, profiles)
     with _recording(record_path, redaction) as driven:
@@ -103,15 +107,6 @@ def simulate(
 
         show(outcome)
     sys.exit(FAILED if not outcome.passed else UNUSABLE if is_damaged else 0)
-
-
-def _swept(path: Path, given: list[Profile] | None, seed: int | None, count: int, jobs: int, output: str) -> bool:
-    from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.commands.sweeping import seeds
-    from policyengine.trials.simulation import Simulation
-
-    first = Simulation(path, given, seed=seed, registry=installed_registry()).seed  # and it can be played at all
-    return seeds(path, given, first, count, jobs, output)
 
 
 def _begun(

@@ -86,45 +86,35 @@ def playground() -> Playground:
 async def _sources(
     recording: Path | None, dump: Path | None, server: Server | None, paths: tuple[Path, ...]
 ) -> AsyncIterator[tuple[Source, Source | None]]:
-    """What is shown, and what that is compared with."""
+    """What is shown, and what that is compared with: a recording under the policies that were named."""
     from policyengine.commands.cluster_client import connected
+    from policyengine.commands.explaining.explained_cluster import from_file
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config.access import Unreachable
     from policyengine.kube.http.client import ApiError, ConnectionFailed
+    from policyengine.server.pages.cluster_file import dumped
+    from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
     from policyengine.server.pages.watched import watched
 
+    given = load_profiles(paths)
     if recording is not None:
-        yield _recorded(recording, paths)
+        try:
+            with progress("reading the recording"):
+                recorded = RecordedSource(recording, installed_registry())
+                other = ReplannedSource(recording, installed_registry(), given) if given else None
+        except OSError as error:
+            raise cannot_read(recording, error) from None
+        yield recorded, other
     elif dump is not None:
-        yield _dumped(dump, paths), None
+        cluster, now = from_file(dump, given if paths else None), SystemClock().now()
+        with progress(f"playing {len(cluster.waiting)} pods that wait"):
+            still = dumped(f"cluster in {dump.name}", cluster.objects, cluster.profiles, cluster.notes, now)
+        yield still, None
     elif server is not None:
-        given, title = load_profiles(paths), f"cluster of {server.source}"
+        title = f"cluster of {server.source}"
         async with connected(server) as client:
             try:
                 async with watched(client, title, installed_registry(), SystemClock(), Random(), given) as source:
                     yield source, None
             except (ApiError, ConnectionFailed) as error:
                 raise Unreachable(f"the policies of `{server.url}` cannot be listed: {error}") from None
-
-
-def _recorded(path: Path, paths: tuple[Path, ...]) -> tuple[Source, Source | None]:
-    """The recording, and the same under the policies that were named."""
-    from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
-
-    profiles = load_profiles(paths)
-    try:
-        with progress("reading the recording"):
-            source = RecordedSource(path, installed_registry())
-            return source, ReplannedSource(path, installed_registry(), profiles) if profiles else None
-    except OSError as error:
-        raise cannot_read(path, error) from None
-
-
-def _dumped(path: Path, paths: tuple[Path, ...]) -> Source:
-    from policyengine.commands.explaining.explained_cluster import from_file
-    from policyengine.server.pages.cluster_file import dumped
-
-    cluster = from_file(path, load_profiles(paths) if paths else None)
-    with progress(f"playing {len(cluster.waiting)} pods that wait"):
-        return dumped(f"cluster in {path.name}", cluster.objects, cluster.profiles, cluster.notes, SystemClock().now())

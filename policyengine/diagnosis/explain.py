@@ -14,7 +14,7 @@ from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.dump import DumpedObject, load_cluster, read_objects
 from policyengine.diagnosis.forecast import Fate, PodForecast, forecast
 from policyengine.diagnosis.suggest import suggest, suggest_played
-from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
+from policyengine.framework.evaluator import Diagnosis, Evaluator
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
@@ -95,11 +95,13 @@ def judgement(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis:
     if diagnosis.pre_filter is not None:
         entry["preFilter"] = _status(diagnosis.pre_filter)
     entry["rejected"] = _rejected(diagnosis, snapshot)
-    entry["scores"] = _scores(node_scores, names)
-    entry["total"] = {
-        names[row]: total for row, total in zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True)
+    rows = node_scores.rows.tolist()
+    shares = {plugin: scores.tolist() for plugin, scores in node_scores.per_plugin.items()}
+    entry["scores"] = {
+        names[row]: {plugin: scores[place] for plugin, scores in shares.items()} for place, row in enumerate(rows)
     }
-    entry["chosen"] = names[node_scores.best(pod.uid)] if len(node_scores.rows) else None
+    entry["total"] = {names[row]: total for row, total in zip(rows, node_scores.total.tolist(), strict=True)}
+    entry["chosen"] = names[node_scores.best(pod.uid)] if rows else None
     if tiers := [share.plugin for share in node_scores.shares if share.plugin in evaluator.profile.tiers]:
         entry |= {"weights": {share.plugin: share.weight for share in node_scores.shares}, "tiers": tiers}
     return entry
@@ -144,14 +146,6 @@ def _rejected(diagnosis: Diagnosis, snapshot: Snapshot) -> dict[str, Any]:
         name: _status(diagnosis.refusal(table.row_of[name]))
         for name in sorted(table.names)
         if table.row_of[name] not in feasible
-    }
-
-
-def _scores(node_scores: NodeScores, names: list[str]) -> dict[str, dict[str, int]]:
-    shares = {plugin: scores.tolist() for plugin, scores in node_scores.per_plugin.items()}
-    return {
-        names[row]: {plugin: scores[place] for plugin, scores in shares.items()}
-        for place, row in enumerate(node_scores.rows.tolist())
     }
 
 

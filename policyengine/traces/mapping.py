@@ -156,11 +156,11 @@ def _number(said: Said, row: Row, where: str) -> float | None:
         number = float(text) * float(said.get("factor", 1))
         if "times" in said:
             number *= float(_text({"column": said["times"]}, row, where))
+        if math.isfinite(number):
+            return number
     except ValueError:
-        raise TraceError(f"{where}: `{text}` in column `{said.get('column')}` is no number") from None
-    if not math.isfinite(number):
-        raise TraceError(f"{where}: `{text}` in column `{said.get('column')}` is no number")
-    return number
+        pass
+    raise TraceError(f"{where}: `{text}` in column `{said.get('column')}` is no number")
 
 
 def _amounts(said: Mapping[str, Said], row: Row, where: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ Nothing here depends on where it runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -121,44 +121,45 @@ class Task:
     only as far as there are such."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Judged:
     """What came of a task."""
 
-    figures: list[Figures]
+    figures: list[Figures] = field(default_factory=list)
     """Of each workload that was played to its end."""
-    values: list[list[float]]
+    values: list[list[float]] = field(default_factory=list)
     """Of each of these, the objectives."""
-    broken: int
+    broken: int = 0
     """How many constraints were not kept, over all workloads."""
-    steps: list[float]
+    steps: list[float] = field(default_factory=list)
     """The first objective after each look: the mean over what was played so far."""
     stopped: bool = False
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
     """Of what was played, where the policy as it is was."""
 
 
 def judge(job: Job, task: Task) -> Judged:
     """Play a candidate. Raises `NothingToTune`, `WrongObjective`, and as `Workload.play`."""
     profile = job.subject.profile(task.values)
-    found = Judged([], [], 0, [])
-    broke = 0
+    found = Judged()
     for place, number in enumerate(task.workloads):
-        looks = _Looks(job, task, found, place)
+        workload, looks = job.workloads[number], _Looks(job, task, found, place)
         try:
-            figures = job.workloads[number].play(profile, job.subject.plugins, looks)
+            figures = workload.play(profile, job.subject.plugins, looks)
         except Stopped:
-            return Judged(found.figures, found.values, broke, found.steps, stopped=True)
+            found.stopped = True
+            return found
         found.figures.append(figures)
-        if task.old:
-            found.values.append([one.of(task.old[place], figures) for one in job.objectives])
-            broke += broken(job.constraints, task.old[place], figures)
-            looks.ended()
-            if looks.is_worse() and place + 1 < len(task.workloads):
-                return Judged(found.figures, found.values, broke, found.steps, stopped=True)
-    asked = () if task.old else task.workloads
-    notes = [note for number in asked for note in job.workloads[number].notes(job.subject.plugins)]
-    return Judged(found.figures, found.values, broke, found.steps, notes=notes)
+        if not task.old:
+            found.notes += workload.notes(job.subject.plugins)
+            continue
+        found.values.append([one.of(task.old[place], figures) for one in job.objectives])
+        found.broken += broken(job.constraints, task.old[place], figures)
+        looks.ended()
+        if looks.is_worse() and place + 1 < len(task.workloads):
+            found.stopped = True
+            break
+    return found
 
 
 class _Looks:

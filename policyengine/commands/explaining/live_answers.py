@@ -7,7 +7,6 @@ import json
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -36,19 +35,6 @@ _SHOWN: Final = 12
 _WAITS: Final = ("unschedulable", "backoff", "held", "gated")
 """Places of pods that a change may help."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """An address of a scheduler's endpoints, and what is shown and believed there."""
-
-    address: str
-    kubeconfig: Path | None
-    """Whose credentials are sent, to https only."""
-    authority: Path | None
-    """Who signed their certificate; None: whom this machine trusts."""
-    server_name: str | None
-    """The name in their certificate; None: the address's."""
 
 
 def explain_running(
@@ -118,8 +104,15 @@ def _forecast(page: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
     return entry
 
 
-def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
-    """Ask at an address, and print.
+def explain_live(
+    pod: str, address: str, kubeconfig: Path | None, authority: Path | None, server_name: str | None, output: str
+) -> None:
+    """Ask at the address of a scheduler's endpoints, and print.
+
+    Arguments:
+        kubeconfig: whose credentials are sent, to https only.
+        authority: who signed their certificate; None: whom this machine trusts.
+        server_name: the name in their certificate; None: the address's.
 
     Raises:
         Unreachable: nobody answers at the address, or not as a scheduler that leads does.
@@ -127,8 +120,8 @@ def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
         UnusableInput: the scheduler knows no such pod, or what was given cannot be used.
     """
     namespace, name = named(pod, "")
-    connect = _connection(endpoints)
-    timeline = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{namespace}/{name}", pod))
+    connect = _connection(address, kubeconfig, authority, server_name)
+    timeline = asyncio.run(_fetch(connect, address, f"/debug/pods/{namespace}/{name}", pod))
     if output == "json":
         click.echo(json.dumps(timeline, indent=2))
     else:
@@ -144,9 +137,10 @@ def named(pod: str, namespace: str) -> tuple[str, str]:
     return found
 
 
-def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
+def _connection(
+    address: str, kubeconfig: Path | None, authority: Path | None, server_name: str | None
+) -> Callable[[], Transport]:
     """What makes the transport, inside an event loop. Credentials go nowhere in the clear."""
-    address, kubeconfig = endpoints.address, endpoints.kubeconfig
     scheme = urlsplit(address).scheme
     if scheme not in ("http", "https") or not urlsplit(address).netloc:
         raise UnusableInput(f"`{address}` is no address such as http://127.0.0.1:10259")
@@ -156,16 +150,10 @@ def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
             "https://…, or leave out --kubeconfig"
         )
     authorize = credentials.load(kubeconfig, None).authorize if kubeconfig is not None else None
-    context = _context(endpoints.authority) if scheme == "https" else None
+    context = _context(authority) if scheme == "https" else None
+    from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 
-    def connect() -> Transport:
-        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-
-        return AiohttpTransport(
-            address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize
-        )
-
-    return connect
+    return lambda: AiohttpTransport(address, ssl_context=context, server_hostname=server_name, authorize=authorize)
 
 
 def _context(authority: Path | None) -> ssl.SSLContext:
