@@ -15,11 +15,7 @@ from policyengine.policy_compiler import compile_policy
 
 
 def explain(
-    cluster: Mapping[str, Any],
-    policy: str | Profile | None = None,
-    *,
-    alone: bool = False,
-    now: datetime | None = None,
+    cluster: Mapping[str, Any], policy: str | Profile | None = None, *, alone: bool = False, now: datetime | None = None
 ) -> list[dict[str, Any]]:
     """What becomes of each pending pod, in the queue's order; with `alone`, what a policy says of each by itself.
 

@@ -31,14 +31,12 @@ _LARGEST_TOKEN = 1 << 20
     "--cpu-query", metavar="PROMQL", help="Free cores, one series a node; default: idle time of node_exporter."
 )
 @click.option("--memory-query", metavar="PROMQL", help="Free bytes; default: node_memory_MemAvailable_bytes.")
-@click.option(
-    "--congestion-query", metavar="PROMQL", default="", help="Writes `congestion-factor`; default: not asked."
-)
+@click.option("--congestion-query", metavar="PROMQL", help="Writes `congestion-factor`; default: not asked.")
 @click.option("--node-label", "labels", multiple=True, help="Label that names the node; default: node, else instance.")
-@click.option("--node-pattern", default="", metavar="RE2", help="What of that label is the node: its first group.")
+@click.option("--node-pattern", metavar="RE2", help="What of that label is the node: its first group.")
 @file_option("--prometheus-token-file", help="A bearer token.")
-@click.option("--window", type=Duration(), default="15m", show_default=True, help="What mean and deviation are over.")
-@click.option("--step", type=Duration(), default="30s", show_default=True, help="Between two samples of Prometheus.")
+@click.option("--window", type=Duration(), default="15m", help="What mean and deviation are over.")
+@click.option("--step", type=Duration(), default="30s", help="Between two samples of Prometheus.")
 @click.option(
     "--forecast",
     type=Duration(),
@@ -46,19 +44,13 @@ _LARGEST_TOKEN = 1 << 20
     help="Writes what is expected to be free so far ahead, by the last day; needs the extra `forecast`.",
 )
 @click.option("--requested", is_flag=True, help="Writes what the pods on each node ask for, and what that leaves.")
-@click.option("--interval", type=Duration(), default="1m", show_default=True, help="Between two rounds.")
+@click.option("--interval", type=Duration(), default="1m", help="Between two rounds.")
 @click.option(
-    "--tolerance",
-    type=Number(0, 1),
-    default=0.01,
-    show_default=True,
-    help="Changes up to this share of a node's size are not written.",
+    "--tolerance", type=Number(0, 1), default=0.01, help="Changes up to this share of a node's size are not written."
 )
-@click.option("--refresh", type=Duration(), default="5m", show_default=True, help="Written at least as often.")
-@click.option("--stale-after", type=Duration(), default="3m", show_default=True, help="Age at which values are marked.")
-@click.option(
-    "--remove-after", type=Duration(), default="15m", show_default=True, help="Age at which they are removed."
-)
+@click.option("--refresh", type=Duration(), default="5m", help="Written at least as often.")
+@click.option("--stale-after", type=Duration(), default="3m", help="Age at which values are marked.")
+@click.option("--remove-after", type=Duration(), default="15m", help="Age at which they are removed.")
 @click.option("--once", is_flag=True, help="One round, then end.")
 @cluster_options("Default: as kubectl, or in-cluster.")
 def annotate(
@@ -83,9 +75,9 @@ def _asked(
     metrics_server: bool,
     cpu_query: str | None,
     memory_query: str | None,
-    congestion_query: str,
+    congestion_query: str | None,
     labels: tuple[str, ...],
-    node_pattern: str,
+    node_pattern: str | None,
     prometheus_token_file: Path | None,
     window: float,
     step: float,
@@ -110,7 +102,7 @@ def _asked(
     if remove_after <= stale_after:
         raise click.UsageError("--remove-after is to be longer than --stale-after")
     try:
-        naming = Naming(labels or Naming().labels, node_pattern)
+        naming = Naming(labels or Naming().labels, node_pattern or "")
     except BadPattern as error:
         raise click.UsageError(f"--node-pattern: {error}") from None
     given = {"cpu": cpu_query, "memory": memory_query, "congestion": congestion_query}

@@ -48,9 +48,7 @@ ENDPOINTS = "http://127.0.0.1:10259"
     help=f"With --live: where the endpoints of a scheduler without a Lease are.  [default: {ENDPOINTS}]",
 )
 @options.file_option(
-    "--certificate-authority",
-    "authority",
-    help="With --live: who signed the certificate of an https address.",
+    "--certificate-authority", "authority", help="With --live: who signed the certificate of an https address."
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
 @options.scheduler_namespace_option

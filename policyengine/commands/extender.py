@@ -57,11 +57,7 @@ LEVELS = {
 )
 @options.port_options
 @click.option(
-    "--authentication",
-    type=click.Choice(("None", "TokenReview")),
-    default="None",
-    show_default=True,
-    help=options.AUTHENTICATION_HELP,
+    "--authentication", type=click.Choice(("None", "TokenReview")), default="None", help=options.AUTHENTICATION_HELP
 )
 def extender(
     paths: tuple[Path, ...],

@@ -23,9 +23,7 @@ FORMATS = ("openb", "swf", "csv")
 @click.option(
     "--mapping", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="csv: what columns mean."
 )
-@click.option(
-    "--scheduler", default="default-scheduler", show_default=True, metavar="NAME", help="Whom the pods ask for."
-)
+@click.option("--scheduler", default="default-scheduler", metavar="NAME", help="Whom the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1, 100_000), metavar="N", help="swf: instead of MaxNodes.")
 @click.option("--cpus", type=click.IntRange(1, 10_000), metavar="N", help="swf: of a node.")
 def import_(

@@ -57,7 +57,7 @@ def _server(ctx: click.Context) -> Server:
     return credentials.load(given["kubeconfig"], given["context"])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @_kubectl_flags
 def plugin() -> None:
     """What the policyengine schedulers of the cluster know.

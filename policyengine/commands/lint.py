@@ -20,11 +20,7 @@ FINDINGS, UNUSABLE = 1, 2
 @click.command()
 @output_option(*FORMATS, older="--format", help="How findings are written.")
 @click.option(
-    "--fail-level",
-    type=click.Choice(LEVELS),
-    default="warning",
-    show_default=True,
-    help="The least severity that makes the exit code 1.",
+    "--fail-level", type=click.Choice(LEVELS), default="warning", help="The least severity that makes the exit code 1."
 )
 @click.option(
     "--fix", is_flag=True, help="Write the fixes that keep the meaning into the files, then check again; not with `-`."

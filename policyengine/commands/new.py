@@ -43,6 +43,7 @@ into = click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=Path(),
+    show_default=False,
     metavar="FOLDER",
     help="Where to make it; default: here.",
 )
@@ -73,9 +74,7 @@ def policy(name: str, into: Path) -> None:
 
 @new.command()
 @click.argument("name", callback=_name)
-@click.option(
-    "--point", type=click.Choice(tuple(POINTS)), default=_FILTER, show_default=True, help="Where it is asked."
-)
+@click.option("--point", type=click.Choice(tuple(POINTS)), default=_FILTER, help="Where it is asked.")
 @into
 def plugin(name: str, point: str, into: Path) -> None:
     """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests.

@@ -137,6 +137,7 @@ jobs_option = click.option(
     "--jobs",
     type=click.IntRange(1, 1_024),
     default=lambda: os.cpu_count() or 1,
+    show_default=False,
     metavar="N",
     help="Processes that play.  [default: one a processor]",
 )
@@ -153,14 +154,19 @@ def refuse_given(what_for: str, *options: str) -> None:
 def output_option(*forms: str, older: str = "", help: str = "How it is written.") -> Callable[[Command], Command]:
     """`-o`, which says in which form a command writes, the first unless asked; `older` is a flag that says it too."""
     names = ("-o", "--output", *([older] if older else []), "output")
-    return click.option(*names, type=click.Choice(forms), default=forms[0], show_default=True, help=help)
+    return click.option(*names, type=click.Choice(forms), default=forms[0], help=help)
 
 
 STDIN = "<stdin>"
 """How findings name standard input, which commands read as the file `-`."""
 
 stdin_name_option = click.option(
-    "--stdin-filename", "stdin_name", default=STDIN, metavar="FILE", help="What the file read as `-` is called."
+    "--stdin-filename",
+    "stdin_name",
+    default=STDIN,
+    show_default=False,
+    metavar="FILE",
+    help="What the file read as `-` is called.",
 )
 
 
@@ -181,7 +187,6 @@ scheduler_namespace_option = click.option(
     "--scheduler-namespace",
     "leases",
     default=SCHEDULER_NAMESPACE,
-    show_default=True,
     show_envvar=True,
     envvar=SCHEDULER_NAMESPACE_VARIABLE,
     metavar="NAME",

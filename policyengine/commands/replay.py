@@ -36,12 +36,7 @@ SHOWN = 8
 @options.schema_option("policyengine.recording.json_schema", "a recording's entries")
 @options.output_option("text", "json")
 def replay(
-    recording: Path,
-    question: tuple[str, ...],
-    at: float | None,
-    small: Path | None,
-    condition: str | None,
-    output: str,
+    recording: Path, question: tuple[str, ...], at: float | None, small: Path | None, condition: str | None, output: str
 ) -> None:
     """Play a RECORDING, a directory or one of its files: a core is told what the recorded one was, at the same times.
 

@@ -26,40 +26,28 @@ if TYPE_CHECKING:
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("rewards.sqlite"),
-    show_default=True,
     metavar="FILE",
     help="SQLite file in which what was learnt outlives the process.",
 )
 @click.option("--state-configmap", "configmap", metavar="NS/NAME", help="A ConfigMap instead, for several replicas.")
 @click.option(
-    "--rate",
-    type=Number(0, 1, min_open=True),
-    default=0.1,
-    show_default=True,
-    help="By how much of the way to a result a reward moves.",
+    "--rate", type=Number(0, 1, min_open=True), default=0.1, help="By how much of the way to a result a reward moves."
 )
-@click.option("--start", type=Number(0, 1), default=1.0, show_default=True, help="The first reward.")
+@click.option("--start", type=Number(0, 1), default=1.0, help="The first reward.")
 @click.option(
     "--healthy-every",
     type=Duration(),
     default="1h",
-    show_default=True,
     help="A pod that runs on, all containers ready, is a success each such time.",
 )
 @click.option(
-    "--mean-time-to-failure",
-    type=Duration(),
-    default="10m",
-    show_default=True,
-    help="A restart after this time is worth a half.",
+    "--mean-time-to-failure", type=Duration(), default="10m", help="A restart after this time is worth a half."
 )
-@click.option(
-    "--forget-after", type=Duration(), default="720h", show_default=True, help="What was not heard of for so long."
-)
+@click.option("--forget-after", type=Duration(), default="720h", help="What was not heard of for so long.")
 @click.option("--shared-groups", "shares_groups", is_flag=True, help="Groups of one name are one in all namespaces.")
-@click.option("--patience", type=Duration(), default="5m", show_default=True, help="A bound pod is to start within.")
+@click.option("--patience", type=Duration(), default="5m", help="A bound pod is to start within.")
 @click.option("--show", is_flag=True, help="Print what was learnt, totals included, and end.")
-@click.option("--interval", type=Duration(), default="10s", show_default=True, help="Between two rounds of writing.")
+@click.option("--interval", type=Duration(), default="10s", help="Between two rounds of writing.")
 @cluster_options("Default: as kubectl, or in-cluster.")
 def rewards(
     state: Path,

@@ -56,20 +56,24 @@ def _number_or_file(_context: click.Context, _option: click.Parameter, written: 
     help="So many of 4 cpu and 16Gi each, or a file of Node manifests.  [default: 3; 0 with --cluster]",
 )
 @options.file_option("--cluster", "dump", help="What is there from the start: a file as `explain --cluster` reads.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: any free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=False,
+    help="Port of the API server; default: any free one.",
+)
 @options.policy_option()
 @click.option(
     "--kubeconfig-out",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("sandbox.kubeconfig"),
-    show_default=True,
     metavar="FILE",
 )
 @click.option(
     "--apiserver",
     type=click.Choice(("embedded", "envtest")),
     default="embedded",
-    show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
 @options.recording_options
@@ -97,11 +101,7 @@ def sandbox(
 
     options.recorded_redaction(record_path, redact, redact_key)
     profiles = load_profiles(paths, params, run_tests=True)
-    recording = {
-        "directory": str(record_path or ""),
-        "redact": redact,
-        "redactKeyFile": str(redact_key or ""),
-    }
+    recording = {"directory": str(record_path or ""), "redact": redact, "redactKeyFile": str(redact_key or "")}
     start = _start(nodes, dump)
     number = nodes if isinstance(nodes, int) else 3 if nodes is None and dump is None else 0
     process.start_logging("debug" if verbose else "info")

@@ -29,7 +29,7 @@ FAILED, UNUSABLE = 1, 2
     metavar="PERCENT",
     help="Exit 1 if fewer changes are noticed. Implies --mutate.",
 )
-@click.option("--mutants", type=click.IntRange(min=1), default=200, show_default=True, help="Changes tried a policy.")
+@click.option("--mutants", type=click.IntRange(min=1), default=200, help="Changes tried a policy.")
 @param_option
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 def test(

@@ -47,8 +47,8 @@ _RECORDING: Final = click.Path(path_type=Path)
     help="To judge the result on.  [default: the last third of --recording]",
 )
 @options.file_option("--scenario", "scenario", help="A scenario of `simulate`, in the place of recordings.")
-@click.option("--seeds", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Of it, to train on.")
-@click.option("--held-out-seeds", type=click.IntRange(0, 10_000), default=10, show_default=True, help="The next ones.")
+@click.option("--seeds", type=click.IntRange(1, 10_000), default=10, help="Of it, to train on.")
+@click.option("--held-out-seeds", type=click.IntRange(0, 10_000), default=10, help="The next ones.")
 @click.option(
     "--objective",
     "objectives",
@@ -62,9 +62,9 @@ _RECORDING: Final = click.Path(path_type=Path)
 )
 @click.option("--vary", multiple=True, metavar="NAME", help="A param, or weight:RULE.  [default: all that can be]")
 @options.param_option
-@click.option("--trials", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Candidates.")
-@click.option("--points", type=click.IntRange(0, 100), default=5, show_default=True, help="Of each, alone; 0: none.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the search.")
+@click.option("--trials", type=click.IntRange(1, 1_000_000), default=100, help="Candidates.")
+@click.option("--points", type=click.IntRange(0, 100), default=5, help="Of each, alone; 0: none.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the search.")
 @options.jobs_option
 @click.option("--ray", "ray_address", metavar="ADDRESS", help="Play on a Ray cluster; `local` starts one here.")
 @click.option(

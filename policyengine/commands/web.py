@@ -29,7 +29,7 @@ MOST_CONNECTIONS = 256
 @file_option("--cluster", "dump", help="A file as `explain --cluster` reads.")
 @cluster_options("A cluster, which is watched; default, without the others: as for kubectl.")
 @policy_option(" Instead of those of the cluster; with --recording beside what was recorded.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8770, show_default=True, help="On loopback; 0 is any.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8770, help="On loopback; 0 is any.")
 def web(
     recording: Path | None,
     dump: Path | None,

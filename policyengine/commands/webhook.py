@@ -19,20 +19,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--listen", default=":8443", show_default=True, metavar="[HOST]:PORT", help="On loopback without a host.")
+@click.option("--listen", default=":8443", metavar="[HOST]:PORT", help="On loopback without a host.")
 @options.port_options
 @click.option(
     "--tls-secret",
     metavar="NAMESPACE/NAME",
     help="Instead of a certificate: make one, keep it in this Secret, and renew it.",
 )
-@click.option(
-    "--service", default="policyengine-webhook", show_default=True, metavar="NAME", help="Whom that certificate names."
-)
+@click.option("--service", default="policyengine-webhook", metavar="NAME", help="Whom that certificate names.")
 @click.option(
     "--webhook-configuration",
     default="policyengine",
-    show_default=True,
     metavar="NAME",
     help="The ValidatingWebhookConfiguration that is told to trust it.",
 )
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     "--policy-cpu-limit",
     type=options.Duration(),
     default="2s",
-    show_default=True,
     help="CPU time for compiling and testing a ConfigMap; one that takes more is refused.",
 )
 @options.file_option(

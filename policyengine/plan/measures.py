@@ -150,10 +150,7 @@ def _spread(run: Rerun, nodes: Sequence[NodeRecord]) -> dict[str, float]:
             workloads[workload].append(pod.node)
     zones = {node.name: zone for node in nodes if (zone := run.zones.get(node.name))}
     by_zone = [[zones[name] for name in placed if name in zones] for placed in workloads.values()]
-    return {
-        "node": _apart(list(workloads.values()), len(nodes)),
-        "zone": _apart(by_zone, len(set(zones.values()))),
-    }
+    return {"node": _apart(list(workloads.values()), len(nodes)), "zone": _apart(by_zone, len(set(zones.values())))}
 
 
 def _apart(workloads: Iterable[Sequence[str]], domains: int) -> float:

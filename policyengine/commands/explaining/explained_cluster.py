@@ -141,12 +141,7 @@ async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedC
 
 
 def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
-    from policyengine.diagnosis.dump import (
-        missing_kinds,
-        nodes_unreadable,
-        nodes_without_room,
-        pods_without_priority,
-    )
+    from policyengine.diagnosis.dump import missing_kinds, nodes_unreadable, nodes_without_room, pods_without_priority
 
     notes = []
     if missing := missing_kinds(objects, profiles):
