@@ -97,15 +97,36 @@ def sandbox(
     Policies come from --policy, and in kube-system from SchedulingPolicies and from ConfigMaps labelled
     policyengine.io/policy=true. Pods without a schedulerName are placed as kube-scheduler would.
     """
+    from policyengine.commands.cluster_client import stop_on_signals
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import process
+    from policyengine.kube.policies.proving import Prover
+    from policyengine.simulator import sandbox as simulator
 
     options.recorded_redaction(record_path, redact, redact_key)
     profiles = load_profiles(paths, params, run_tests=True)
     recording = {"directory": str(record_path or ""), "redact": redact, "redactKeyFile": str(redact_key or "")}
     start = _start(nodes, dump)
     number = nodes if isinstance(nodes, int) else 3 if nodes is None and dump is None else 0
+
+    async def serve() -> None:
+        stop = stop_on_signals()
+        async with simulator.world(apiserver, port) as world:
+            try:
+                simulator.write_kubeconfig(kubeconfig_out, world.kubeconfig)
+            except OSError as error:
+                raise options.cannot_write(kubeconfig_out, error) from None
+            with closing(Prover(installed_registry)) as prover:
+                scheduling = partial(_with_pages, prover.compiled, recording)
+                async with simulator.sandbox(world, number, profiles, scheduling=scheduling, start=start) as running:
+                    elector = running.scheduler.elector
+                    pages = (elector.pages if elector else None) or ""
+                    there = number + sum(path == NODES.path() for path, _ in start)
+                    click.echo(_welcome(world.url, pages, kubeconfig_out, there, profiles))
+                    await stop.wait()
+
     process.start_logging("debug" if verbose else "info")
-    process.run(_serve(number, start, port, profiles, kubeconfig_out, apiserver, recording))
+    process.run(serve())
 
 
 def _start(nodes: int | Path | None, dump: Path | None) -> list[tuple[str, dict[str, Any]]]:
@@ -122,35 +143,6 @@ def _start(nodes: int | Path | None, dump: Path | None) -> list[tuple[str, dict[
             except ClusterShapeError as error:
                 raise options.UnusableInput(f"`{path}`: {error}") from None
     return found
-
-
-async def _serve(
-    nodes: int,
-    start: Sequence[tuple[str, dict[str, Any]]],
-    port: int,
-    profiles: list[Profile],
-    out: Path,
-    apiserver: Literal["embedded", "envtest"],
-    recording: dict[str, Any],
-) -> None:
-    from policyengine.commands.cluster_client import stop_on_signals
-    from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.policies.proving import Prover
-    from policyengine.simulator import sandbox as simulator
-
-    stop = stop_on_signals()
-    async with simulator.world(apiserver, port) as world:
-        try:
-            simulator.write_kubeconfig(out, world.kubeconfig)
-        except OSError as error:
-            raise options.cannot_write(out, error) from None
-        with closing(Prover(installed_registry)) as prover:
-            scheduling = partial(_with_pages, prover.compiled, recording)
-            async with simulator.sandbox(world, nodes, profiles, scheduling=scheduling, start=start) as running:
-                elector = running.scheduler.elector
-                number = nodes + sum(path == NODES.path() for path, _ in start)
-                click.echo(_welcome(world.url, (elector.pages if elector else None) or "", out, number, profiles))
-                await stop.wait()
 
 
 @asynccontextmanager

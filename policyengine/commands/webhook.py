@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from policyengine.clock import SystemClock
 from policyengine.commands import options
-
-if TYPE_CHECKING:
-    from policyengine.kube.config.credentials import Server
-    from policyengine.server.certificate import CertificateFiles
-    from policyengine.server.webhook import Prove
 
 
 @click.command()
@@ -75,10 +68,14 @@ def webhook(
     files = None
     if tls_cert_file is not None:
         files = options.port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
+    from policyengine.commands.cluster_client import connected, stop_on_signals, unless_stopped
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import configuration, credentials, process
     from policyengine.kube.policies.proving import Prover
     from policyengine.language.diagnostics import Severity
+    from policyengine.server.certificate import CertificateUnusable
+    from policyengine.server.managed_certificate import CertificateStore, managed
+    from policyengine.server.webhook import serve
 
     given = configuration.load(config, {}).data["policies"]
 
@@ -87,39 +84,27 @@ def webhook(
         namespace, separator, name = tls_secret.partition("/")
         if not (namespace and separator and name):
             raise click.UsageError(f"--tls-secret is `{tls_secret}`; write NAMESPACE/NAME")
-        where = (namespace, name, service, webhook_configuration)
-        secret = credentials.load(kubeconfig, context), where, client_ca_file
+        secret = credentials.load(kubeconfig, context), namespace, name, service, webhook_configuration
     process.start_logging()
     fail_level = Severity(given["lintFailLevel"])
-    with closing(Prover(installed_registry, policy_cpu_limit, fail_level, allow=given["allow"])) as prover:
-        process.run(_serve(prover.problem, host, port, files, secret, client_names))
+    prover = Prover(installed_registry, policy_cpu_limit, fail_level, allow=given["allow"])
 
+    async def review() -> None:
+        """With a certificate in files, else with one that is made and kept in the Secret."""
+        stop = stop_on_signals()
+        if secret is None:
+            assert files is not None
+            await serve(prover.problem, host, port, files, stop, client_names)
+            return
+        server, *where = secret
+        async with connected(server, check=False) as client:
+            making = managed(CertificateStore(client, SystemClock(), *where), client_ca_file)
+            try:
+                made = await unless_stopped(stop, making)
+            except CertificateUnusable as error:
+                raise options.UnusableInput(str(error)) from None
+            if made is not None:
+                await serve(prover.problem, host, port, made, stop, client_names)
 
-async def _serve(
-    prove: Prove,
-    host: str,
-    port: int,
-    files: CertificateFiles | None,
-    secret: tuple[Server, tuple[str, str, str, str], Path | None] | None,
-    client_names: Sequence[str],
-) -> None:
-    """With a certificate in files, else one that is made and kept in a secret: the cluster, what it is for, and whose
-    certificates it believes."""
-    from policyengine.commands.cluster_client import connected, stop_on_signals, unless_stopped
-    from policyengine.server.certificate import CertificateUnusable
-    from policyengine.server.managed_certificate import CertificateStore, managed
-    from policyengine.server.webhook import serve
-
-    stop = stop_on_signals()
-    if secret is None:
-        assert files is not None
-        await serve(prove, host, port, files, stop, client_names)
-        return
-    server, where, client_ca = secret
-    async with connected(server, check=False) as client:
-        try:
-            made = await unless_stopped(stop, managed(CertificateStore(client, SystemClock(), *where), client_ca))
-        except CertificateUnusable as error:
-            raise options.UnusableInput(str(error)) from None
-        if made is not None:
-            await serve(prove, host, port, made, stop, client_names)
+    with closing(prover):
+        process.run(review())

@@ -21,19 +21,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodSpec, PodStatus
 from policyengine.cluster.pod_shape import interned_map
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
 from policyengine.plugins.selectors.tolerations import NO_EXECUTE, untolerated
+from policyengine.recording.encoding import ABOUT
 from policyengine.recording.replay import Replay, Step
 from policyengine.scheduler import messages
 from policyengine.trials.ledger import clock
@@ -164,37 +164,29 @@ class _Reader:
         self._nodes: dict[str, Node] = {}
         self._objects: set[tuple[str, str, str]] = set()
         """Kind, namespace and name of the others."""
-        self._unlisted_pods: set[_Key] = set()
-        self._unlisted_nodes: set[str] = set()
-        self._unlisted_objects: set[tuple[str, str, str]] = set()
+        self._unlisted: set[tuple[str, str, str]] = set()
         """What an earlier run knew, and the lists of this one have not shown yet."""
 
     def take(self, step: Step, run: int) -> None:
         now = step.now
         if run != self._run:
             self._run, self._lists = run, True
-            self._unlisted_pods, self._unlisted_nodes = set(self._there), set(self._nodes)
-            self._unlisted_objects = set(self._objects)
+            pods, nodes = ({("Pod", *key) for key in self._there}, {("Node", "", name) for name in self._nodes})
+            self._unlisted = pods | nodes | self._objects
             self.profiles.clear()
         match step.message:
             case messages.CacheSynced():
                 self._synced(now)
             case messages.PodObserved(pod) | messages.PodRead(_, pod):
                 self._pod(pod, now)
-            case messages.PodDeleted(namespace, name, _):
-                self._gone((namespace, name), now)
+            case messages.PodDeleted() | messages.NodeDeleted() | messages.ObjectDeleted():
+                self._goes(ABOUT[type(step.message)](step.message), now)
             case messages.NodeObserved(node):
                 self._node(node, now)
-            case messages.NodeDeleted(name):
-                self._node_gone(name, now)
-            case messages.ObjectObserved(kind, seen):
-                metadata: ObjectMeta = cast(Any, seen).metadata
-                key = (kind, metadata.namespace, metadata.name)
+            case messages.ObjectObserved():
+                key = ABOUT[type(step.message)](step.message)
                 self._objects.add(key)
-                self._unlisted_objects.discard(key)
-                self.changes.append((now, step.message))
-            case messages.ObjectDeleted(kind, namespace, name):
-                self._objects.discard((kind, namespace, name))
+                self._unlisted.discard(key)
                 self.changes.append((now, step.message))
             case messages.ProfileReplaced(profile):
                 self.profiles[profile.scheduler_name] = profile
@@ -203,33 +195,35 @@ class _Reader:
 
     def _synced(self, now: float) -> None:
         self.start = now if self.start is None else self.start
-        for name in sorted(self._unlisted_nodes):  # gone while nobody recorded
-            self._node_gone(name, now)
-        for key in sorted(self._unlisted_pods):
-            self._gone(key, now)
-        for kind, namespace, name in sorted(self._unlisted_objects):
-            self._objects.discard((kind, namespace, name))
-            self.changes.append((now, messages.ObjectDeleted(kind, namespace, name)))
-        self._unlisted_nodes, self._unlisted_pods, self._unlisted_objects = set(), set(), set()
+        # Gone while nobody recorded: nodes first, as it counts whether a pod's is there.
+        for about in sorted(self._unlisted, key=lambda one: (one[0] != "Node", one[0] != "Pod", one)):
+            self._goes(about, now)
+        self._unlisted = set()
         self._lists = False
+
+    def _goes(self, about: tuple[str, str, str], now: float) -> None:
+        kind, namespace, name = about
+        if kind == "Pod":
+            self._gone((namespace, name), now)
+        elif kind != "Node":
+            self._objects.discard(about)
+            self.changes.append((now, messages.ObjectDeleted(kind, namespace, name)))
+        elif self._nodes.pop(name, None) is not None:
+            self.gone_nodes.add(name)
+            self.changes.append((now, messages.NodeDeleted(name)))
 
     def _node(self, node: Node, now: float) -> None:
         name = node.metadata.name
-        self._unlisted_nodes.discard(name)
+        self._unlisted.discard(("Node", "", name))
         same = replace(node, metadata=replace(node.metadata, resource_version=""))
         if self._nodes.get(name) != same:
             self._nodes[name] = same
             self.gone_nodes.discard(name)
             self.changes.append((now, messages.NodeObserved(node)))
 
-    def _node_gone(self, name: str, now: float) -> None:
-        if self._nodes.pop(name, None) is not None:
-            self.gone_nodes.add(name)
-            self.changes.append((now, messages.NodeDeleted(name)))
-
     def _pod(self, pod: Pod, now: float) -> None:
         key = (pod.metadata.namespace, pod.metadata.name)
-        self._unlisted_pods.discard(key)
+        self._unlisted.discard(("Pod", *key))
         past, before = self._there.get(key), self._latest.get(key, pod)
         if before.metadata.uid != pod.metadata.uid:
             self._gone(key, now)  # a namesake took its place
