@@ -14,33 +14,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policyengine.cluster import pod_groups
+from policyengine.cluster import kinds, pod_groups
 from policyengine.cluster.allocatable import unreadable
-from policyengine.cluster.kinds import (
-    BY_KIND,
-    CONFIG_MAPS,
-    GROUP_LABEL,
-    NODES,
-    PODS,
-    SCHEDULING_POLICIES,
-    Kind,
-    decode_given,
-    kind_of,
-)
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Affinity, Pod
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 
 _FIELDS: Final[Mapping[str, str]] = {
-    NODES.dump_key: NODES.kind,
-    PODS.dump_key: PODS.kind,
-    "pending": PODS.kind,
-    **{kind.dump_key: kind.kind for kind in BY_KIND.values() if kind.dump_key},
+    kinds.NODES.dump_key: kinds.NODES.kind,
+    kinds.PODS.dump_key: kinds.PODS.kind,
+    "pending": kinds.PODS.kind,
+    **{kind.dump_key: kind.kind for kind in kinds.BY_KIND.values() if kind.dump_key},
 }
 
 
-_KINDS: Final[Mapping[str, Kind[Any]]] = {NODES.kind: NODES, PODS.kind: PODS, **BY_KIND}
+_KINDS: Final[Mapping[str, kinds.Kind[Any]]] = {
+    kinds.NODES.kind: kinds.NODES,
+    kinds.PODS.kind: kinds.PODS,
+    **kinds.BY_KIND,
+}
 
 PRINTED_BY: Final = "kubectl get nodes,pods,… -A -o json"
 
@@ -74,10 +67,10 @@ def read_objects(cluster: Mapping[str, Any]) -> list[DumpedObject]:
     Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
     """
     found: list[DumpedObject] = []
-    for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == PODS.kind):
+    for kind, item in sorted(objects_in(cluster), key=lambda listed: listed[0] == kinds.PODS.kind):
         _refuse_controls(kind, item)
         if kind in _KINDS:
-            found.append(DumpedObject(kind, decode_given(_KINDS[kind], item)))
+            found.append(DumpedObject(kind, kinds.decode_given(_KINDS[kind], item)))
     return found
 
 
@@ -88,9 +81,9 @@ def load_cluster(objects: Iterable[DumpedObject], now: float = 0.0) -> LoadedClu
     view.now = now
     waiting: list[str] = []
     for one in objects:
-        if one.kind == NODES.kind:
+        if one.kind == kinds.NODES.kind:
             view.add_or_update_node(one.object)
-        elif one.kind == PODS.kind:
+        elif one.kind == kinds.PODS.kind:
             change = view.add_or_update_pod(one.object)
             if change.new is not None and not change.new.node_name and change.new.uid not in waiting:
                 waiting.append(change.new.uid)
@@ -108,9 +101,9 @@ def objects_in(cluster: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
     elif any(name in cluster for name in _FIELDS):
         for name, kind in _FIELDS.items():
             for item in _listed(cluster, name):
-                yield kind_of({**item, "kind": kind}), item
+                yield kinds.kind_of({**item, "kind": kind}), item
     elif isinstance(cluster.get("kind"), str):
-        yield kind_of(cluster), cluster
+        yield kinds.kind_of(cluster), cluster
     else:
         raise ClusterShapeError(
             f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there, nor is it a `List`; "
@@ -120,7 +113,7 @@ def objects_in(cluster: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 def carries_policies(cluster: Mapping[str, Any]) -> bool:
     """Whether there are objects that may hold policies. Raises `ClusterShapeError`."""
-    return any(kind in (CONFIG_MAPS.kind, SCHEDULING_POLICIES.kind) for kind, _ in objects_in(cluster))
+    return any(kind in (kinds.CONFIG_MAPS.kind, kinds.SCHEDULING_POLICIES.kind) for kind, _ in objects_in(cluster))
 
 
 def _in_list(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -137,7 +130,7 @@ def _in_list(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if whole["kind"].endswith("List") and "items" in whole:
                 nested.append(whole)
             else:
-                yield kind_of(whole), whole
+                yield kinds.kind_of(whole), whole
         lists += reversed(nested)
 
 
@@ -172,29 +165,29 @@ _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
 def missing_kinds(objects: Iterable[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
     """The plurals of the kinds that are missing, as kubectl takes them, in the order of the table of kinds."""
     there = {one.kind for one in objects}
-    waiting = [one.object for one in objects if one.kind == PODS.kind and not one.object.spec.node_name]
-    wanted = {NODES.kind} | {kind for profile in profiles for kind in profile.kinds}
+    waiting = [one.object for one in objects if one.kind == kinds.PODS.kind and not one.object.spec.node_name]
+    wanted = {kinds.NODES.kind} | {kind for profile in profiles for kind in profile.kinds}
     for pod in waiting:
         wanted |= _referred_to(pod)
-    plurals = (kind.plural for kind in (NODES, *BY_KIND.values()) if kind.kind in wanted - there)
+    plurals = (kind.plural for kind in (kinds.NODES, *kinds.BY_KIND.values()) if kind.kind in wanted - there)
     return list(dict.fromkeys(plurals))  # two kinds are called `podgroups`
 
 
 def pods_without_priority(objects: Iterable[DumpedObject]) -> int:
     """How many pods name a PriorityClass, but have no priority: no API server has seen them."""
-    pods = (one.object for one in objects if one.kind == PODS.kind)
+    pods = (one.object for one in objects if one.kind == kinds.PODS.kind)
     return sum(bool(pod.spec.priority_class_name) and pod.spec.priority is None for pod in pods)
 
 
 def nodes_without_room(objects: Iterable[DumpedObject]) -> list[str]:
     """The nodes whose allocatable has no `pods`, by name: no kubelet has told it, and no pod fits there."""
-    nodes = (one.object for one in objects if one.kind == NODES.kind)
+    nodes = (one.object for one in objects if one.kind == kinds.NODES.kind)
     return [node.metadata.name for node in nodes if "pods" not in (node.status.allocatable or {})]
 
 
 def nodes_unreadable(objects: Iterable[DumpedObject]) -> list[tuple[str, str]]:
     """The nodes whose allocatable counts as nothing, by name, and why."""
-    nodes = (one.object for one in objects if one.kind == NODES.kind)
+    nodes = (one.object for one in objects if one.kind == kinds.NODES.kind)
     return [(node.metadata.name, why) for node in nodes if (why := unreadable(node))]
 
 
@@ -204,7 +197,7 @@ def _referred_to(pod: Pod) -> set[str]:
         found.update(_TOGETHER[CLAIMS])
     if pod.spec.resource_claims:
         found.update(_TOGETHER["ResourceClaim"])
-    if GROUP_LABEL in pod.metadata.labels:
+    if kinds.GROUP_LABEL in pod.metadata.labels:
         found.add(pod_groups.POD_GROUP)
     if pod.spec.scheduling_group is not None:
         found.add(pod_groups.NATIVE)

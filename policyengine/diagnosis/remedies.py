@@ -10,14 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_objects import Toleration
-from policyengine.diagnosis import kubectl_commands, node_remedies, policy_remedies, queue_remedies
-from policyengine.diagnosis.changed_spec import (
-    REQUIRED,
-    required_node_expressions,
-    with_instead,
-    without_host_port,
-    without_node_expression,
-)
+from policyengine.diagnosis import changed_spec, kubectl_commands, node_remedies, policy_remedies, queue_remedies
 from policyengine.diagnosis.node_remedies import taint_text
 from policyengine.diagnosis.victims import free_room, nearest_fit
 from policyengine.diagnosis.what_if import Attempt, Change, Edit, WhatIf
@@ -120,20 +113,20 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
         change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
         kept = {name: text for name, text in spec.node_selector.items() if name != key}
         yield attempt.with_spec(change, partial(replace, node_selector=kept))
-    for expression in required_node_expressions(spec):
+    for expression in changed_spec.required_node_expressions(spec):
         told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
         wanted = {"key": expression.key, "operator": expression.operator, "values": list(expression.values)}
         change = Change(
             "drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, {"nodeAffinity": wanted}
         )
-        yield attempt.with_spec(change, partial(without_node_expression, expression=expression))
+        yield attempt.with_spec(change, partial(changed_spec.without_node_expression, expression=expression))
     yield from node_remedies.labelled(attempt, what_if, rows)
 
 
 def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     for port in sorted({port for _, _, port in attempt.pod.shape.host_ports}):
         change = Change("drop", f"hostPort {port}", f"drop hostPort {port}", 1.3, {"hostPort": port})
-        yield attempt.with_spec(change, partial(without_host_port, port=port))
+        yield attempt.with_spec(change, partial(changed_spec.without_host_port, port=port))
     yield from free_room(attempt, what_if, rows)
 
 
@@ -141,15 +134,15 @@ def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Att
     spec = attempt.pod.shape.spec
     for field, name in (("pod_affinity", "podAffinity"), ("pod_anti_affinity", "podAntiAffinity")):
         side = getattr(spec.affinity, field, None)
-        for place, term in enumerate(getattr(side, REQUIRED, ())):
+        for place, term in enumerate(getattr(side, changed_spec.REQUIRED, ())):
             text = f"drop the required {name} over {term.topology_key}"
             change = Change("drop", f"{name} {place}", text, 1.4, {name: {"topologyKey": term.topology_key}})
-            yield attempt.with_spec(change, _instead(("affinity", field, REQUIRED), term))
+            yield attempt.with_spec(change, _instead(("affinity", field, changed_spec.REQUIRED), term))
     yield from free_room(attempt, what_if, rows)
 
 
 def _instead(path: Sequence[str], item: object, *items: object) -> Edit:
-    return lambda spec: with_instead(spec, path, item, *items)
+    return lambda spec: changed_spec.with_instead(spec, path, item, *items)
 
 
 def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:

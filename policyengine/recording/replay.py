@@ -21,18 +21,8 @@ import msgspec
 from policyengine import regular_file
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.plugins.registry import IN_TREE
+from policyengine.recording import encoding
 from policyengine.recording.directory import files
-from policyengine.recording.encoding import (
-    BEGAN,
-    DIGEST,
-    KNOWN,
-    MAY_BIND,
-    Began,
-    Decoder,
-    Encoder,
-    Entry,
-    UnreadableEntry,
-)
 from policyengine.recording.redaction import without_texts
 from policyengine.recording.segment import SegmentReader, UnusableRecording
 from policyengine.scheduler.actions import Action
@@ -69,7 +59,7 @@ class Replay:
         path: Path,
         plays: bool = True,
         registry: PluginRegistry = IN_TREE,
-        listen: Callable[[float, Entry, Message | None], object] = lambda now, entry, message: None,
+        listen: Callable[[float, encoding.Entry, Message | None], object] = lambda now, entry, message: None,
         core: type[SchedulerState] = SchedulerState,
     ) -> None:
         """
@@ -86,7 +76,7 @@ class Replay:
         """
         self.state = core()
         """The core of the run that is played."""
-        self.began: Began | None = None
+        self.began: encoding.Began | None = None
         """What the file that is played says of itself."""
         self.exact = True
         """Whether every action was compared so far."""
@@ -108,13 +98,13 @@ class Replay:
         self._plays = plays
         self._core = core
         self._listen = listen
-        self._decoder = Decoder(registry)
-        self._played = Encoder()
+        self._decoder = encoding.Decoder(registry)
+        self._played = encoding.Encoder()
         self._over = False
         self._cut: list[str] = []
         self._whole = False
         """Whether everything was played that the core of the run was told."""
-        self._before: tuple[SchedulerState, float, Encoder] | None = None
+        self._before: tuple[SchedulerState, float, encoding.Encoder] | None = None
         """What the run before came to, as long as nothing has happened in this one."""
 
     @property
@@ -143,7 +133,7 @@ class Replay:
                     if reader.cut:
                         self._cut.append(f"{path.name}: the last frame was not written whole, and is left out")
                         self._lose(self._cut[-1])
-            except (UnusableRecording, UnreadableEntry, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (UnusableRecording, encoding.UnreadableEntry, msgspec.MsgspecError, UnicodeDecodeError) as error:
                 self._lose(str(error) if isinstance(error, UnusableRecording) else f"{path.name}: {error}")
                 if self.began is None and path is self._files[-1]:
                     raise UnusableRecording(self.notes[-1]) from error
@@ -170,29 +160,29 @@ class Replay:
         self.notes.append(why)
         self._whole = False
 
-    def _frame(self, entries: list[Entry], until: float) -> Iterator[Step]:
+    def _frame(self, entries: list[encoding.Entry], until: float) -> Iterator[Step]:
         for entry in entries:
-            if self.began is None and entry.name != BEGAN:
-                raise UnreadableEntry(f"it begins with an entry `{entry.name}`")
-            if entry.name == BEGAN:
-                began = msgspec.msgpack.decode(entry.body, type=Began)
+            if self.began is None and entry.name != encoding.BEGAN:
+                raise encoding.UnreadableEntry(f"it begins with an entry `{entry.name}`")
+            if entry.name == encoding.BEGAN:
+                began = msgspec.msgpack.decode(entry.body, type=encoding.Began)
                 if began.at > until and self.began is not None:
                     self._end(until)
                     return
                 self._begin(began)
                 if not self._goes_on:
                     self._listen(self.now, entry, None)
-            elif entry.name == MAY_BIND and self._plays:
+            elif entry.name == encoding.MAY_BIND and self._plays:
                 self._listen(self.now, entry, None)
                 self._ask(entry)
-            elif entry.name == DIGEST and self._plays:
+            elif entry.name == encoding.DIGEST and self._plays:
                 digest = msgspec.msgpack.decode(entry.body, type=str)
                 if self._compares and digest != self.digest:
                     self.difference = Difference(None, [], f"the digest was {digest}, now it is {self.digest}")
             elif (message := self._decoder.message(entry)) is not None:
                 if isinstance(entry.now, float) and entry.now > until:
                     self._end(until)
-                elif entry.now != KNOWN:
+                elif entry.now != encoding.KNOWN:
                     yield self._tell(entry, message)
                 elif not self._goes_on and self._plays:
                     self._listen(self.now, entry, message)
@@ -203,7 +193,7 @@ class Replay:
                 self._over = True
                 return
 
-    def _begin(self, began: Began) -> None:
+    def _begin(self, began: encoding.Began) -> None:
         before, self.began = self.began, began
         self._goes_on = began.continues and self._whole and before is not None and before.run == began.run
         """Whether what this file says was known is known."""
@@ -213,11 +203,11 @@ class Replay:
             self.runs += 1
             self.state = self._core((), began.extenders, began.verifies_bindings)
             self.now, self._whole = began.at, True
-            self._played = Encoder(asked=without_texts if began.redacted else bytes)
+            self._played = encoding.Encoder(asked=without_texts if began.redacted else bytes)
             self._compares = self._plays and not began.continues and not began.watched_only
             self.exact = self.exact and self._compares
 
-    def _tell(self, entry: Entry, message: Message) -> Step:
+    def _tell(self, entry: encoding.Entry, message: Message) -> Step:
         if isinstance(entry.now, float):
             self.now = entry.now
         self._before = None
@@ -238,9 +228,9 @@ class Replay:
             # A file that anybody may have written tells the core what no cluster would; that can fail at any line of
             # it, of its plugins and of those of other packages, with anything.
             what = f"message {self.messages:,}, {type(message).__name__}, cannot be played"
-            raise UnreadableEntry(f"{what}: {type(error).__name__}: {error}") from error
+            raise encoding.UnreadableEntry(f"{what}: {type(error).__name__}: {error}") from error
 
-    def _ask(self, entry: Entry) -> None:
+    def _ask(self, entry: encoding.Entry) -> None:
         uid, allowed = msgspec.msgpack.decode(entry.body, type=tuple[str, bool])
         answer = self.state.may_bind(uid)
         if self._compares and answer != allowed:
