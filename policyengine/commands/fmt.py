@@ -36,9 +36,9 @@ def fmt(check: bool, diff: bool, output: str, stdin_name: str, paths: tuple[str,
         raise click.UsageError("-o json tells which files change; it goes with neither --diff nor `-`")
     worst, changed = 0, dict[str, bool]()
     for path in dict.fromkeys(_files(paths)):
-        one = _Formatted(path, stdin_name if path == Path("-") else None)
-        code = one.run(check, diff, output == "text")
-        worst, changed[one.name] = max(worst, code), one.differs
+        name = stdin_name if path == Path("-") else str(path)
+        code, changed[name] = _formatted(path, name, check, diff, output == "text")
+        worst = max(worst, code)
     if output == "json":
         click.echo(json.dumps([{"file": name, "changed": differs} for name, differs in changed.items()], indent=2))
     elif check or diff or paths != ("-",):
@@ -55,42 +55,35 @@ def _files(paths: tuple[str, ...]) -> Iterator[Path]:
             yield path
 
 
-class _Formatted:
-    """One file, or standard input, on its way into the style. `differs`: whether it is, or would be, changed."""
-
-    def __init__(self, path: Path, stdin_name: str | None) -> None:
-        self.path, self.is_stdin, self.name = path, stdin_name is not None, stdin_name or str(path)
-        self.differs = False
-
-    def run(self, check: bool, diff: bool, told: bool) -> int:
-        """The exit code it asks for. `told`: whether what changes is told, line by line."""
-        if self.path.suffix in MANIFESTS:
-            click.echo(f"error: `{escaped(self.name)}` is a manifest; fmt writes policy files", err=True)
-            return 2
-        try:
-            source = standard_input(self.name) if self.is_stdin else read_source(self.path)
-        except SourceError as error:
-            click.echo(f"error: {escaped(str(error))}", err=True)
-            return 2
-        text, findings = format_source(source)
-        if findings:
-            click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
-            return 1
-        # Byte for byte: line endings and a byte order mark are of the style too.
-        self.differs = source.text != text if self.is_stdin else self.path.read_bytes() != text.encode()
-        if diff and self.differs:
-            click.echo(_difference(source, text), nl=False)
-        elif check and self.differs and told:
-            click.echo(f"would change {escaped(self.name)}")
-        if check or diff:
-            return int(self.differs)
-        if self.is_stdin:
-            click.echo(text, nl=False)
-            return 0
-        if self.differs:
-            self.differs = _is_written(self.path, text, told)
-            return 0 if self.differs else 2
-        return 0
+def _formatted(path: Path, name: str, check: bool, diff: bool, told: bool) -> tuple[int, bool]:
+    """The exit code that a file, or standard input, asks for, and whether it is, or would be, changed. `told`: whether
+    what changes is told, line by line."""
+    is_stdin = path == Path("-")
+    if path.suffix in MANIFESTS:
+        click.echo(f"error: `{escaped(name)}` is a manifest; fmt writes policy files", err=True)
+        return 2, False
+    try:
+        source = standard_input(name) if is_stdin else read_source(path)
+    except SourceError as error:
+        click.echo(f"error: {escaped(str(error))}", err=True)
+        return 2, False
+    text, findings = format_source(source)
+    if findings:
+        click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
+        return 1, False
+    # Byte for byte: line endings and a byte order mark are of the style too.
+    differs = source.text != text if is_stdin else path.read_bytes() != text.encode()
+    if diff and differs:
+        click.echo(_difference(source, text), nl=False)
+    elif check and differs and told:
+        click.echo(f"would change {escaped(name)}")
+    if check or diff:
+        return int(differs), differs
+    if is_stdin:
+        click.echo(text, nl=False)
+    elif differs and not _is_written(path, text, told):
+        return 2, False
+    return 0, differs
 
 
 def _is_written(path: Path, text: str, told: bool) -> bool:

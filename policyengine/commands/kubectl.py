@@ -72,15 +72,11 @@ def _page(name: str, help: str) -> None:
 
     @click.pass_context
     def run(ctx: click.Context, output: str) -> None:
-        from policyengine.commands import kubectl_tables as tables
         from policyengine.commands.explaining.running_scheduler import pages
+        from policyengine.commands.kubectl_tables import show
 
         found = pages(_server(ctx), _flags(ctx)["leases"], f"/debug/{name}")
-        if name == "queue":
-            tables.show_queue(found, _flags(ctx)["namespace"], output)
-        else:
-            shows = {"status": tables.show_status, "quota": tables.show_quota, "rollout": tables.show_rollout}
-            shows[name](found, output)
+        show(name, found, output, _flags(ctx)["namespace"] if name == "queue" else None)
 
     plugin.command(name, help=help)(_kubectl_flags(options.output_option("table", "json")(run)))
 

@@ -22,10 +22,23 @@ _CPU: Final = "cpu"
 Pages = Sequence[Mapping[str, Any]]
 
 
-def show_status(pages: Pages, output: str) -> None:
+def show(page: str, pages: Pages, output: str, namespace: str | None = None) -> None:
+    """Print `status`, `queue` (of a namespace where one is given), `quota` or `rollout` of schedulers."""
+    if namespace is not None:
+        pages = [
+            {**one, "pods": {key: pod for key, pod in one["pods"].items() if key.startswith(f"{namespace}/")}}
+            for one in pages
+        ]
+    if output == "json":
+        click.echo(json.dumps(pages, indent=2))
+    elif page == "queue":
+        _show_queue(pages, namespace)
+    else:
+        {"status": _show_status, "quota": _show_quota, "rollout": _show_rollout}[page](pages)
+
+
+def _show_status(pages: Pages) -> None:
     """What serves, and what became of each object that carries policies."""
-    if _is_json(pages, output):
-        return
     serving = [
         (one["scheduler"], one["policy"], one["hash"][:_SHOWN], one["from"], one["waiting"])
         for page in pages
@@ -52,15 +65,8 @@ def _told(one: Mapping[str, Any]) -> str:
     return f"{place}{one['message']}"
 
 
-def show_queue(pages: Pages, namespace: str | None, output: str) -> None:
+def _show_queue(pages: Pages, namespace: str | None) -> None:
     """The pods that wait, of one namespace or of all, in the order of their turns."""
-    if namespace is not None:
-        pages = [
-            {**page, "pods": {key: pod for key, pod in page["pods"].items() if key.startswith(f"{namespace}/")}}
-            for page in pages
-        ]
-    if _is_json(pages, output):
-        return
     rows = [
         (
             key,
@@ -90,10 +96,8 @@ def once(pages: Pages) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def show_quota(pages: Pages, output: str) -> None:
+def _show_quota(pages: Pages) -> None:
     """What each quota guarantees, what is used and borrowed; and the shares of tenants."""
-    if _is_json(pages, output):
-        return
     rows = [
         (
             one["scheduler"],
@@ -125,10 +129,8 @@ _AMOUNTS: Final = {"used": 0, "guarantee": None, "borrowed": None, "limit": None
 """Columns, and what an amount is that the page does not tell."""
 
 
-def show_rollout(pages: Pages, output: str) -> None:
+def _show_rollout(pages: Pages) -> None:
     """The candidates: how far they agree with the policy that serves, and what they may cost."""
-    if _is_json(pages, output):
-        return
     rows = [
         (
             one["scheduler"],
@@ -174,13 +176,6 @@ def age(seconds: int) -> str:
     if minutes < 180:
         return f"{minutes}m"
     return f"{hours}h{minutes % 60:02}m" if hours < 48 else f"{hours // 24}d"
-
-
-def _is_json(pages: Pages, output: str) -> bool:
-    """Whether JSON was asked for, and printed."""
-    if output == "json":
-        click.echo(json.dumps(pages, indent=2))
-    return output == "json"
 
 
 def _print(console: Console, headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:

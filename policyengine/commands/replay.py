@@ -100,16 +100,16 @@ def _shrink(recording: Path, at: float | None, small: Path, condition: str | Non
 
 
 def _answer(state: SchedulerState, now: float, question: tuple[str, ...], output: str) -> None:
-    from policyengine.commands.kubectl_tables import show_queue, show_quota, show_rollout
+    from policyengine.commands.kubectl_tables import show
     from policyengine.server import debug, policy_pages
 
     match question[0]:
         case "queue":
-            show_queue([debug.queue(state, now)], None, output)
+            show("queue", [debug.queue(state, now)], output)
         case "quota":
-            show_quota([policy_pages.quota(state)], output)
+            show("quota", [policy_pages.quota(state)], output)
         case "rollout":
-            show_rollout([policy_pages.rollout(state)], output)
+            show("rollout", [policy_pages.rollout(state)], output)
         case _:
             _explain(state, question[1], output)
 

@@ -21,7 +21,8 @@ from policyengine import regular_file
 from policyengine.commands.console import standard_output
 from policyengine.commands.explaining import running_scheduler
 from policyengine.commands.explaining.as_text import show_why
-from policyengine.commands.kubectl_tables import once, show_queue
+from policyengine.commands.kubectl_tables import once
+from policyengine.commands.kubectl_tables import show as show_pages
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped, escaped_values
 from policyengine.kube.config import credentials
@@ -66,7 +67,7 @@ def explain_running(
     elif output == "json":
         click.echo(json.dumps([{"pod": key, "running": one} for key, one in once(pages).items()], indent=2))
     else:
-        show_queue(pages, None, output)
+        show_pages("queue", pages, output)
     return None
 
 

@@ -138,15 +138,8 @@ def _pictures(found: Found) -> Iterator[tuple[str, str]]:
         )
     for name, values in found.profiles.items():
         ticks = [(at / max(1, len(values) - 1), text[:LABEL]) for at, (text, _) in enumerate(values)]
-        yield (
-            f"{first.expression} by {name}, the others being the best",
-            _drawn(
-                [(at, value) for (at, _), (_, value) in zip(ticks, values, strict=True)],
-                [(at, value) for (at, _), (_, value) in zip(ticks, values, strict=True)],
-                found.was[0],
-                ticks,
-            ),
-        )
+        points = [(at, value) for (at, _), (_, value) in zip(ticks, values, strict=True)]
+        yield f"{first.expression} by {name}, the others being the best", _drawn(points, points, found.was[0], ticks)
 
 
 def _drawn(
