@@ -129,15 +129,16 @@ def _innermost(error: ValidationError) -> ValidationError:
         forms: dict[Any, list[ValidationError]] = {}
         for one in error.context:
             forms.setdefault(one.schema_path[0], []).append(one)
-        meant = [wrong for wrong in forms.values() if not any(_is_of_another_form(one) for one in wrong)]
+        of_another = ("required", "type", "const")  # what a value of another form lacks, or has itself
+        meant = [
+            wrong
+            for wrong in forms.values()
+            if all(one.relative_path or one.validator not in of_another for one in wrong)
+        ]
         if len(meant) != 1:
             return error
         error = meant[0][0]
     return error
-
-
-def _is_of_another_form(error: ValidationError) -> bool:
-    return not error.relative_path and error.validator in ("required", "type", "const")
 
 
 def _root(text: str) -> yaml.MappingNode:

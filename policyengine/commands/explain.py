@@ -174,14 +174,10 @@ def _named(name: str, cluster: ExplainedCluster) -> str:
         raise options.UnusableInput(f"`{name}` is not of the form NAME or NAMESPACE/NAME")
     key = f"{namespace or cluster.namespace}/{bare}"
     if key not in cluster.pods:
-        raise options.UnusableInput(f"no pod `{key}` is in {cluster.where}{_elsewhere(bare, key, cluster)}")
+        from policyengine.suggestion import closest
+
+        others = sorted(other for other in cluster.pods if other.partition("/")[2] == bare)
+        near = others[0] if others else closest(key, cluster.waiting)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise options.UnusableInput(f"no pod `{key}` is in {cluster.where}{hint}")
     return key
-
-
-def _elsewhere(bare: str, key: str, cluster: ExplainedCluster) -> str:
-    """What was meant, perhaps."""
-    from policyengine.suggestion import closest
-
-    others = sorted(other for other in cluster.pods if other.partition("/")[2] == bare)
-    near = others[0] if others else closest(key, cluster.waiting)
-    return f"; did you mean `{near}`?" if near else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from policyengine.commands import options
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
-    from policyengine.framework.profile import Profile
+    pass
 
 DEFAULT_PORT = 80
 LEVELS = {
@@ -79,13 +78,19 @@ def extender(
     plugins are kube-scheduler's. Also /version, /healthz, /readyz and /metrics. $LOG_LEVEL is TRACE, DEBUG, INFO (the
     default), NOTICE, WARN, ERROR, CRIT or ALERT.
     """
-    level = _level(os.environ.get("LOG_LEVEL", ""))
+    said = os.environ.get("LOG_LEVEL", "").strip().upper() or "INFO"
+    if said not in LEVELS:
+        raise click.UsageError(f"$LOG_LEVEL is `{said}`; it is one of {', '.join(LEVELS)}")
     if history is not None and (history.count("/") != 1 or not (kubeconfig or watch)):
         raise click.UsageError("--history-configmap is NAMESPACE/NAME, and needs --kubeconfig or --watch")
     # --listen beats $HTTP_PORT, which beats port 80; on loopback unless a host is given.
     what, where = ("--listen", listen) if listen is not None else ("$HTTP_PORT", os.environ.get("HTTP_PORT", ""))
     host, port = options.host_and_port(what, where, example=8888) if where else (options.LOOPBACK, DEFAULT_PORT)
-    profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
+    # That two serve one scheduler name means nothing here.
+    profiles = load_profiles(paths, params, one_a_scheduler=False, run_tests=True)
+    names = [profile.name for profile in profiles]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise options.UnusableInput(f"two policies are called `{twice[0]}`; each answers under its name, so rename one")
     tls = options.port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
     if client_names and client_ca_file is None:
         raise click.UsageError("--client-name needs --client-ca-file")
@@ -117,24 +122,5 @@ def extender(
     server = credentials.load(kubeconfig, context) if kubeconfig is not None or watch else None
     process.start_logging()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
-    logging.getLogger("policyengine").setLevel(level)
+    logging.getLogger("policyengine").setLevel(LEVELS[said])
     process.run(answer())
-
-
-def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
-    """The profiles, each name once; that two serve one scheduler name means nothing here."""
-    found: set[str] = set()
-    for profile in profiles:
-        if profile.name in found:
-            raise options.UnusableInput(
-                f"two policies are called `{profile.name}`; each answers under its name, so rename one"
-            )
-        found.add(profile.name)
-    return profiles
-
-
-def _level(said: str) -> int:
-    text = said.strip().upper() or "INFO"
-    if text not in LEVELS:
-        raise click.UsageError(f"$LOG_LEVEL is `{text}`; it is one of {', '.join(LEVELS)}")
-    return LEVELS[text]

@@ -45,7 +45,13 @@ def _show_status(pages: Pages) -> None:
         for one in page["serving"]
     ]
     objects = [
-        (one["kind"], f"{one['namespace']}/{one['name']}", one["how"], ",".join(one["schedulers"]), _told(one))
+        (
+            one["kind"],
+            f"{one['namespace']}/{one['name']}",
+            one["how"],
+            ",".join(one["schedulers"]),
+            (f"line {one['line']}, column {one['column']}: " if one["line"] else "") + one["message"],
+        )
         for page in pages
         for one in page["objects"]
     ]
@@ -58,11 +64,6 @@ def _show_status(pages: Pages) -> None:
     _print(console, ("SCHEDULER", "POLICY", "HASH", "FROM", "WAITING"), serving, "no policy serves")
     console.print()
     _print(console, ("KIND", "NAME", "STATE", "SCHEDULERS", "MESSAGE"), objects, "no ConfigMap and no SchedulingPolicy")
-
-
-def _told(one: Mapping[str, Any]) -> str:
-    place = f"line {one['line']}, column {one['column']}: " if one["line"] else ""
-    return f"{place}{one['message']}"
 
 
 def _show_queue(pages: Pages, namespace: str | None) -> None:
@@ -101,7 +102,7 @@ def _show_quota(pages: Pages) -> None:
     rows = [
         (
             one["scheduler"],
-            _quota(one),
+            one["quota"] if one["key"] is None else f"{one['quota']} of `{one['key']}`",
             name,
             *(_amount(name, one[what].get(name, absent)) for what, absent in _AMOUNTS.items()),
         )
@@ -119,10 +120,6 @@ def _show_quota(pages: Pages) -> None:
     if tenants:
         console.print()
         _print(console, ("SCHEDULER", "TENANT", "SHARE"), tenants, "")
-
-
-def _quota(one: Mapping[str, Any]) -> str:
-    return str(one["quota"]) if one["key"] is None else f"{one['quota']} of `{one['key']}`"
 
 
 _AMOUNTS: Final = {"used": 0, "guarantee": None, "borrowed": None, "limit": None}

@@ -26,8 +26,14 @@ def load_profiles(
 ) -> list[Profile]:
     """The profiles of `compiled`; `UnusableInput` also where two serve one scheduler name, unless that is allowed."""
     profiles = compiled(paths, params, run_tests=run_tests).profiles
-    if one_a_scheduler:
-        _refuse_shared_names(profiles)
+    first: dict[str, Profile] = {}
+    for profile in profiles if one_a_scheduler else ():
+        other = first.setdefault(profile.scheduler_name, profile)
+        if other is not profile:
+            raise UnusableInput(
+                f"scheduler `{profile.scheduler_name}` is served by two policies: `{other.name}` and `{profile.name}`; "
+                "name the file of one of them, or give one another `scheduler`"
+            )
     return profiles
 
 
@@ -73,17 +79,6 @@ def compiled(
     if broken:
         raise UnusableInput(f"{len(broken)} policy file{'s' * (len(broken) > 1)} cannot be loaded")
     return result
-
-
-def _refuse_shared_names(profiles: Sequence[Profile]) -> None:
-    first: dict[str, Profile] = {}
-    for profile in profiles:
-        other = first.setdefault(profile.scheduler_name, profile)
-        if other is not profile:
-            raise UnusableInput(
-                f"scheduler `{profile.scheduler_name}` is served by two policies: `{other.name}` and `{profile.name}`; "
-                "name the file of one of them, or give one another `scheduler`"
-            )
 
 
 def params_beside(texts: Iterable[PolicyText]) -> dict[str, object]:

@@ -39,17 +39,13 @@ def rule(attempt: Attempt, what_if: WhatIf, rows: Rows, name: str) -> Iterator[A
 def less(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     """The largest request that some node lets pass, resource by resource; of a gang, one that leaves room for all."""
     for resource, had in attempt.pod.shape.amounts:
-
-        def with_less(target: int, resource: str = resource, had: int = had) -> Attempt | None:
-            return requested(attempt, resource, had, _round(resource, target))
-
         best: Attempt | None = None
         least, most = 1, had - 1
         for _ in range(_TRIES):
             if least > most:
                 break
             middle = (least + most + 1) // 2
-            tried = with_less(middle)
+            tried = requested(attempt, resource, had, _round(resource, middle))
             if tried is None:
                 break
             if _fit_together(tried, what_if):

@@ -28,6 +28,7 @@ NAMES: Final = 2
 """Scheduler names that are tried, the nearest first."""
 CLASSES: Final = 3
 """Storage classes of which a missing claim is tried."""
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 CLAIM_SIZE: Final = "1Gi"
 MADE: Final = 32
 """Members of a gang that are made at most."""
@@ -103,7 +104,8 @@ def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
     claims = dict.fromkeys(claim.claim_name for claim in named if claim is not None)
     absent = [name for name in claims if f"{pod.namespace}/{name}" not in there]
     classes = [one for one in view.objects(StorageClass).values() if one.volume_binding_mode == "WaitForFirstConsumer"]
-    for place, class_ in enumerate(sorted(classes, key=_default_first)[:CLASSES] if absent else ()):
+    classes.sort(key=lambda one: (one.metadata.annotations.get(_DEFAULT_CLASS) != "true", one.metadata.name))
+    for place, class_ in enumerate(classes[:CLASSES] if absent else ()):
         changed, name = attempt, class_.metadata.name
         for claim in absent:
             detail = {"claim": f"{pod.namespace}/{claim}", "storageClass": name, "size": CLAIM_SIZE}
@@ -119,8 +121,3 @@ def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
             change = Change("claim", claim, text, 1.2 + 0.1 * place, detail)
             changed = changed.with_objects(change, "PersistentVolumeClaim", [item])
         yield changed
-
-
-def _default_first(one: StorageClass) -> tuple[bool, str]:
-    default = one.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
-    return not default, one.metadata.name

@@ -176,11 +176,6 @@ def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]
         yield attempt.with_spec(change, _instead(("resource_claims",), claim))
 
 
-def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
-    """A request is not what is in the way."""
-    return iter(())
-
-
 _REMEDIES: Final[dict[str, Remedy]] = {
     NodeResourcesFit.name: _fit,
     TaintToleration.name: _taints,
@@ -194,5 +189,5 @@ _REMEDIES: Final[dict[str, Remedy]] = {
     VolumeBinding.name: _volumes,
     VolumeZone.name: _volumes,
     DynamicResources.name: _devices,
-    NodeDeclaredFeatures.name: _nothing,
+    NodeDeclaredFeatures.name: lambda attempt, what_if, rows: iter(()),  # a request is not what is in the way
 }

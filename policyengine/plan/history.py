@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_objects import Pod, PodCondition, PodSpec, PodStatus
+from policyengine.cluster.pod_objects import Pod, PodSpec, PodStatus
 from policyengine.cluster.pod_shape import interned_map
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
@@ -245,7 +245,8 @@ class _Reader:
             past.bound, past.node = now, pod.spec.node_name
         if pod.status.phase in _ENDED and past.finished is None:
             past.finished = now
-        if why := next((one for one in pod.status.conditions if _makes_go(one)), None):
+        disrupted = (one for one in pod.status.conditions if one.type == "DisruptionTarget" and one.status == "True")
+        if why := next(disrupted, None):
             past.had_to_go = True
             node = self._nodes.get(pod.spec.node_name)
             if why.reason in _EMPTYING and node is not None and is_emptied(pod, node):
@@ -268,10 +269,6 @@ class _Reader:
         is_deleted = past.had_to_go or self._lists or latest.metadata.deletion_timestamp is not None
         if past.bound is not None and past.finished is None and not is_deleted:
             past.finished = now
-
-
-def _makes_go(condition: PodCondition) -> bool:
-    return condition.type == "DisruptionTarget" and condition.status == "True"
 
 
 def belongs_to_node(pod: Pod) -> bool:

@@ -184,9 +184,17 @@ class PastPlay(Play):
             self._living[past] = pod.pod.metadata.uid
 
     def _edit(self, uid_: str, edited: Pod) -> None:
+        """The pod has the labels, annotations and gates that it was given later."""
+        new, gates = edited.metadata, edited.spec.scheduling_gates
+
+        def changed(pod: Pod) -> Pod:
+            metadata = msgspec.structs.replace(pod.metadata, labels=new.labels, annotations=new.annotations)
+            spec = msgspec.structs.replace(pod.spec, scheduling_gates=gates)
+            return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+
         now = self._living.get(uid_)
         if now in self.pods:
-            self.change_pod(now, partial(_edited, edited))
+            self.change_pod(now, changed)
 
     def _leave(self, uid_: str) -> None:
         """Somebody deletes the pod: nobody makes it again."""
@@ -196,11 +204,3 @@ class PastPlay(Play):
             pod = self.pods[now]
             self.pods[now] = replace(pod, template=replace(pod.template, given={}))
             self.end_pod(now, "deleted")
-
-
-def _edited(edited: Pod, pod: Pod) -> Pod:
-    """A pod with the labels, annotations and gates that it was given later."""
-    new, old = edited.metadata, pod.metadata
-    metadata = msgspec.structs.replace(old, labels=new.labels, annotations=new.annotations)
-    spec = msgspec.structs.replace(pod.spec, scheduling_gates=edited.spec.scheduling_gates)
-    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)

@@ -84,7 +84,9 @@ def write(
         for count, pod in enumerate(_named_apart(pods), 1):
             if pod.gang and pod.gang not in gangs:
                 gangs.add(pod.gang)
-                events.append((pod.at, len(events), _group(pod)))
+                group = {"metadata": {"name": pod.gang, "namespace": pod.namespace}, "spec": {"minMember": pod.members}}
+                decoded = _decoded(PodGroup, group, f"gang `{pod.gang}`")
+                events.append((pod.at, len(events), ObjectObserved("PodGroup", decoded)))
             for at, message in _life(pod, count, start, scheduler_name):
                 events.append((at, len(events), message))
         for at, _, message in sorted(events, key=lambda event: event[:2]):
@@ -156,11 +158,6 @@ def _life(pod: TracePod, number: int, start: float, scheduler_name: str) -> Iter
     ended = max(started, pod.ended)
     yield ended, PodObserved(_decoded(Pod, running | {"status": {"phase": "Succeeded"}}, where))
     yield ended, PodDeleted(pod.namespace, name, metadata["uid"])
-
-
-def _group(pod: TracePod) -> ObjectObserved:
-    item = {"metadata": {"name": pod.gang, "namespace": pod.namespace}, "spec": {"minMember": pod.members}}
-    return ObjectObserved("PodGroup", _decoded(PodGroup, item, f"gang `{pod.gang}`"))
 
 
 def _decoded(kind: Any, item: Mapping[str, Any], where: str) -> Any:

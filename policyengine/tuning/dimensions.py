@@ -61,10 +61,9 @@ class Dimension:
             values = [self.low * (self.high / self.low) ** (at / (points - 1)) for at in range(points)]
         else:
             values = [self.low + (self.high - self.low) * at / (points - 1) for at in range(points)]
-        return list(dict.fromkeys(self.written(self._at(one)) for one in values))
-
-    def _at(self, number: float) -> float:
-        return self.low + round((number - self.low) / self.grain) * self.grain if self.grain else number
+        if self.grain:
+            values = [self.low + round((one - self.low) / self.grain) * self.grain for one in values]
+        return list(dict.fromkeys(map(self.written, values)))
 
 
 def of_params(policy: ir.Policy, values: dict[str, Any]) -> Iterator[Dimension]:

@@ -138,7 +138,12 @@ class Study:
 
     def _batch(self, first: int, before: Sequence[Any]) -> list[Any]:
         """The candidates after those before: trials of a study in memory."""
-        study = self._study(before, self._sampler(self._seed * 1_000_003 + first))
+        samplers, seed = self._optuna.samplers, self._seed * 1_000_003 + first
+        if len(self._objectives) > 1:
+            sampler = samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
+        else:
+            sampler = samplers.TPESampler(seed=seed, multivariate=True)
+        study = self._study(before, sampler)
         distributions = {one.name: self._distribution(one) for one in self._dimensions}
         batch = [study.ask(distributions) for _ in range(BATCH)]
         for number, trial in enumerate(batch, first):
@@ -151,12 +156,6 @@ class Study:
         study = self._optuna.create_study(directions=self._directions, sampler=sampler)
         study.add_trials(trials)
         return study
-
-    def _sampler(self, seed: int) -> Any:
-        samplers = self._optuna.samplers
-        if len(self._objectives) > 1:
-            return samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
-        return samplers.TPESampler(seed=seed, multivariate=True)
 
     def _distribution(self, one: Dimension) -> Any:
         distributions = self._optuna.distributions

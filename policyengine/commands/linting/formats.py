@@ -56,17 +56,14 @@ def _command(finding: Diagnostic, source: Source) -> str:
     if line == end_line:  # columns are only understood within one line
         place |= {"col": column, "endColumn": end_column}
     place["title"] = finding.code
-    properties = ",".join(f"{name}={_property(str(value))}" for name, value in place.items())
+    texts = {name: _data(str(value)).replace(":", "%3A").replace(",", "%2C") for name, value in place.items()}
+    properties = ",".join(f"{name}={text}" for name, text in texts.items())
     fix = f" ({finding.fix.title})" if finding.fix else ""
     return f"::{_COMMANDS[finding.severity]} {properties}::{_data(printable(finding.message + fix))}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _junit(found: Sequence[Linted]) -> str:

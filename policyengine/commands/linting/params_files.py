@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from policyengine.compiler.front import WRONG_PARAM, Checked
 from policyengine.compiler.params import with_params, wrong_values
-from policyengine.kube.policies.params_file import Given, read_params
+from policyengine.kube.policies.params_file import read_params
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
@@ -27,18 +27,16 @@ def laid_over(checked: Checked, params: PolicyText) -> tuple[Checked, list[Diagn
     if not is_whole(checked):  # a policy with errors may have the others
         wrong = {name: message for name, message in wrong.items() if any(param.name == name for param in known)}
     good = {name: value for name, value in values.items() if name not in wrong}
-    findings = [_finding(params, message, _place(params, name, given[name])) for name, message in wrong.items()]
+    findings = []
+    for name, message in wrong.items():
+        start = params.source.line_start(given[name].line) + given[name].column - 1
+        findings.append(_finding(params, message, Span(start, start + len(name))))
     return checked._replace(policies=[with_params(policy, good) for policy in checked.policies]), findings
 
 
 def is_whole(checked: Checked) -> bool:
     """Whether no policy of the files is left out for its errors."""
     return len(checked.policies) == sum(len(tree.policies) for tree in checked.trees)
-
-
-def _place(params: PolicyText, name: str, given: Given) -> Span:
-    start = params.source.line_start(given.line) + given.column - 1
-    return Span(start, start + len(name))
 
 
 def _finding(params: PolicyText, message: str, span: Span) -> Diagnostic:

@@ -52,20 +52,14 @@ def svg(outcome: Outcome) -> str:
     queue = [_Line("pending pods", QUEUE, lambda sample: float(sample.pending))]
     stretches = thinned(outcome.ledger.samples, outcome.end, COLUMNS)
     most = max((line.value(one) for line in load for one in outcome.ledger.samples), default=0.0)
+    counts = round_ticks(max((sample.pending for sample in outcome.ledger.samples), default=0))
     lower = TOP + HEIGHT + GAP
     parts = (
         *_panel(TOP, load, stretches, max(1.0, most), [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]),
-        *_panel(lower, queue, stretches, *_counts(outcome)),
+        *_panel(lower, queue, stretches, float(counts[-1]), [(float(value), f"{value:,}") for value in counts]),
         *_times(lower + HEIGHT, outcome.end),
     )
     return _document(outcome.scenario.name or "simulation", lower + HEIGHT + BOTTOM, parts)
-
-
-def _counts(outcome: Outcome) -> tuple[float, list[tuple[float, str]]]:
-    """The highest value of the queue's axis, and its ticks: up to five round numbers."""
-    most = max((sample.pending for sample in outcome.ledger.samples), default=0)
-    ticks = round_ticks(most)
-    return float(ticks[-1]), [(float(value), f"{value:,}") for value in ticks]
 
 
 def _panel(

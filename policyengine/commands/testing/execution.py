@@ -154,7 +154,9 @@ def run(paths: Sequence[str], settings: Settings) -> Report:
     subjects: list[_Subject] = []
     used: set[str] = set()
     suites = [path for name in paths for path in _suites(Path(name))]
-    subjects += _subjects(_texts(paths, bool(suites), report), settings, report, used)
+    texts, errors = texts_and_errors([name for name in paths if not name.endswith(SUITE)])
+    report.problems += [str(error) for error in errors if not (suites and "holds no `*.policy`" in str(error))]
+    subjects += _subjects(texts, settings, report, used)
     for path in suites:
         _add_suite(path, subjects, settings, report, used)
     for name in settings.params.keys() - used:
@@ -179,13 +181,6 @@ def _suites(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _texts(paths: Sequence[str], has_suites: bool, report: Report) -> list[PolicyText]:
-    others = [name for name in paths if not name.endswith(SUITE)]
-    texts, errors = texts_and_errors(others)
-    report.problems += [str(error) for error in errors if not (has_suites and "holds no `*.policy`" in str(error))]
-    return texts
-
-
 def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used: set[str]) -> list[_Subject]:
     """The policies of texts that are loaded together, with their in-file tests."""
     registry = installed_registry()
@@ -197,19 +192,15 @@ def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used:
     for policy in policies:
         text = by_name[policy.source.file]
         try:
-            given = _with_params(policy, {**params_beside([text]), **settings.params}, used)
+            params = {**params_beside([text]), **settings.params}
+            own = {param.name: params[param.name] for param in policy.params if param.name in params}
+            used.update(own)
+            given = with_params(policy, own)
         except (ParamError, SourceError) as error:
             report.problems.append(f"`{text.shown.file}`: {error}")
             continue
         found.append(_Subject(by_name, [TestedPolicy(given, in_file_tests(policy), registry=registry)]))
     return found
-
-
-def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]) -> ir.Policy:
-    """The policy with the values given for those of its params that are named."""
-    own = {name: value for name, value in params.items() if any(param.name == name for param in policy.params)}
-    used.update(own)
-    return with_params(policy, own)
 
 
 def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:

@@ -10,6 +10,12 @@ from policyengine.control_characters import xml_text
 from policyengine.language.diagnostics import excerpt, printable
 
 _WORDS = {"failed": "FAIL", "vacuous": "VACUOUS"}
+_SEEN = {
+    "holds": "seen to hold",
+    "refuses": "seen to refuse",
+    "refuses one": "seen to refuse one",
+    "passes a node": "seen to pass a node",
+}
 _RED, _GREEN, _BOLD, _RESET = "\x1b[1;31m", "\x1b[1;32m", "\x1b[1m", "\x1b[0m"
 
 
@@ -32,7 +38,8 @@ def _lines(report: Report, color: bool) -> Iterator[str]:
     for coverage in report.coverage:
         yield f'policy "{printable(coverage.policy)}": {_percent(coverage.seen, coverage.outcomes)} covered'
         for place, point in coverage.missing:
-            yield f"  {_where(place)}: {printable(point.what)} was never {' and never '.join(_never(point.missing))}"
+            never = " and never ".join(_SEEN.get(outcome, outcome) for outcome in point.missing)
+            yield f"  {_where(place)}: {printable(point.what)} was never {never}"
     for one in report.mutations:
         mutation = one.mutation
         of = f" of {mutation.possible}" if mutation.tried < mutation.possible else ""
@@ -57,12 +64,6 @@ def _of_test(test: TestReport, color: bool) -> Iterator[str]:
         yield f"  {margin} | {marks}"
         yield from (f"  {margin} = {printable(detail)}" for detail in failure.details)
     yield ""
-
-
-def _never(missing: tuple[str, ...]) -> Iterator[str]:
-    words = {"holds": "seen to hold", "refuses": "seen to refuse", "passes a node": "seen to pass a node"}
-    words["refuses one"] = "seen to refuse one"
-    yield from (words.get(outcome, outcome) for outcome in missing)
 
 
 def _summary(report: Report, color: bool) -> str:
