@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from policyengine.cluster import kinds, pod_groups
 from policyengine.cluster.allocatable import unreadable
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Affinity, Pod
 from policyengine.cluster.view import ClusterView
@@ -162,33 +163,38 @@ _TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
 """What is looked at along with a kind that a pod refers to."""
 
 
-def missing_kinds(objects: Iterable[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
-    """The plurals of the kinds that are missing, as kubectl takes them, in the order of the table of kinds."""
+def gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
+    """What a dump lacks so that the answer may be that of another cluster: a sentence each. `where`: of the dump."""
     there = {one.kind for one in objects}
-    waiting = [one.object for one in objects if one.kind == kinds.PODS.kind and not one.object.spec.node_name]
+    nodes: list[Node] = [one.object for one in objects if one.kind == kinds.NODES.kind]
+    pods: list[Pod] = [one.object for one in objects if one.kind == kinds.PODS.kind]
     wanted = {kinds.NODES.kind} | {kind for profile in profiles for kind in profile.kinds}
-    for pod in waiting:
-        wanted |= _referred_to(pod)
+    for pod in pods:
+        wanted |= set() if pod.spec.node_name else _referred_to(pod)
+    notes = []
+    # As kubectl takes them, in the order of the table of kinds; two kinds are called `podgroups`.
     plurals = (kind.plural for kind in (kinds.NODES, *kinds.BY_KIND.values()) if kind.kind in wanted - there)
-    return list(dict.fromkeys(plurals))  # two kinds are called `podgroups`
-
-
-def pods_without_priority(objects: Iterable[DumpedObject]) -> int:
-    """How many pods name a PriorityClass, but have no priority: no API server has seen them."""
-    pods = (one.object for one in objects if one.kind == kinds.PODS.kind)
-    return sum(bool(pod.spec.priority_class_name) and pod.spec.priority is None for pod in pods)
-
-
-def nodes_without_room(objects: Iterable[DumpedObject]) -> list[str]:
-    """The nodes whose allocatable has no `pods`, by name: no kubelet has told it, and no pod fits there."""
-    nodes = (one.object for one in objects if one.kind == kinds.NODES.kind)
-    return [node.metadata.name for node in nodes if "pods" not in (node.status.allocatable or {})]
-
-
-def nodes_unreadable(objects: Iterable[DumpedObject]) -> list[tuple[str, str]]:
-    """The nodes whose allocatable counts as nothing, by name, and why."""
-    nodes = (one.object for one in objects if one.kind == kinds.NODES.kind)
-    return [(node.metadata.name, why) for node in nodes if (why := unreadable(node))]
+    if missing := list(dict.fromkeys(plurals)):
+        printed = ",".join(dict.fromkeys(["nodes", "pods", *missing]))
+        notes.append(
+            f"{where} has no {', '.join(missing)}, which its pods or the policies refer to; with them the answer may "
+            f"be another: kubectl get {printed} -A -o json"
+        )
+    if count := sum(bool(pod.spec.priority_class_name) and pod.spec.priority is None for pod in pods):
+        notes.append(
+            f"{count} pod{'s' * (count > 1)} in {where} name a PriorityClass and have no priority, which an API server "
+            "gives them: they count as 0"
+        )
+    if bare := [node.metadata.name for node in nodes if "pods" not in (node.status.allocatable or {})]:
+        notes.append(
+            f"{len(bare)} node{'s' * (len(bare) > 1)} in {where}, such as {bare[0]}, say no `pods` in "
+            "status.allocatable, as kubelets do: no pod fits there"
+        )
+    if unread := [(node.metadata.name, why) for node in nodes if (why := unreadable(node))]:
+        name, why = unread[0]
+        more = f", nor on {len(unread) - 1} more" if len(unread) > 1 else ""
+        notes.append(f"node {name} in {where}: {why}; no pod fits there{more}")
+    return notes
 
 
 def _referred_to(pod: Pod) -> set[str]:

@@ -61,7 +61,7 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
     """
     from policyengine.cluster.kinds import NAMESPACE
     from policyengine.cluster.objects import ObjectError
-    from policyengine.diagnosis.dump import PRINTED_BY, ClusterShapeError, objects_in, read_objects
+    from policyengine.diagnosis.dump import PRINTED_BY, ClusterShapeError, gaps, objects_in, read_objects
     from policyengine.plugins.registry import with_default_profile
 
     where = "standard input" if str(path) == "-" else f"`{path}`"
@@ -77,7 +77,7 @@ def from_file(path: Path, given: Sequence[Profile] | None) -> ExplainedCluster:
         except (ClusterShapeError, ObjectError) as error:
             raise UnusableInput(f"{where}: {error}") from None
     profiles = with_default_profile(serving)
-    notes += [*_gaps(where, objects, profiles), *_unasked(where, objects, given)]
+    notes += [*gaps(where, objects, profiles), *_unasked(where, objects, given)]
     return ExplainedCluster(where, NAMESPACE, objects, profiles, notes)
 
 
@@ -138,33 +138,6 @@ async def _listed(server: Server, given: Sequence[Profile] | None) -> ExplainedC
     where = f"the cluster of {server.source}"
     notes += [*listed.left_out, *_unasked(where, objects, given)]
     return ExplainedCluster(where, server.namespace or NAMESPACE, objects, profiles, notes)
-
-
-def _gaps(where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile]) -> list[str]:
-    from policyengine.diagnosis.dump import missing_kinds, nodes_unreadable, nodes_without_room, pods_without_priority
-
-    notes = []
-    if missing := missing_kinds(objects, profiles):
-        wanted = ",".join(dict.fromkeys(["nodes", "pods", *missing]))
-        notes.append(
-            f"{where} has no {', '.join(missing)}, which its pods or the policies refer to; with them the answer may "
-            f"be another: kubectl get {wanted} -A -o json"
-        )
-    if count := pods_without_priority(objects):
-        notes.append(
-            f"{count} pod{'s' * (count > 1)} in {where} name a PriorityClass and have no priority, which an API server "
-            "gives them: they count as 0"
-        )
-    if nodes := nodes_without_room(objects):
-        notes.append(
-            f"{len(nodes)} node{'s' * (len(nodes) > 1)} in {where}, such as {nodes[0]}, say no `pods` in "
-            "status.allocatable, as kubelets do: no pod fits there"
-        )
-    if unread := nodes_unreadable(objects):
-        name, why = unread[0]
-        more = f", nor on {len(unread) - 1} more" if len(unread) > 1 else ""
-        notes.append(f"node {name} in {where}: {why}; no pod fits there{more}")
-    return notes
 
 
 def _unasked(where: str, objects: Sequence[DumpedObject], given: Sequence[Profile] | None) -> list[str]:
