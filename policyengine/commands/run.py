@@ -73,5 +73,5 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
                 logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
                 if refusal is not None:
                     await unless_stopped(stop, await_access(*ask, scheduler.waits_for))
-                if not stop.is_set():
+                if refusal is None or not stop.is_set():
                     await scheduler.run(stop)
