@@ -128,8 +128,9 @@ def test_looks_along_the_way_change_nothing_and_a_limit_ends_the_play(tmp_path: 
 def test_constraints_hold_where_it_was_trained_and_are_counted_where_it_was_not(tmp_path: Path) -> None:
     result = found(job(tmp_path, "p99(wait)", constraints=("utilisation.cpu <= 0.9",)))
     assert result.best.broken == 0
-    with pytest.raises(NothingToChoose, match="keeps the constraints"):
-        found(job(tmp_path, "p99(wait)", constraints=("pods < 1",)), trials=2)
+    for objectives in (["p99(wait)"], ["p99(wait)", "minimize utilisation.cpu"]):
+        with pytest.raises(NothingToChoose, match="keeps the constraints"):
+            found(job(tmp_path, *objectives, constraints=("pods < 1",)), trials=2)
 
 
 def test_two_objectives_have_a_front_and_the_best_is_on_it(tmp_path: Path) -> None:
