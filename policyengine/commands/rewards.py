@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -82,13 +82,10 @@ def rewards(
 async def _read(server: Server | None, state: Path, configmap: str | None) -> str | None:
     """What a store holds. Raises `StoreError`."""
     from policyengine.commands.cluster_client import connected
-    from policyengine.kube.stores import SqliteStore
 
-    if server is None:
-        with closing(SqliteStore(state)) as file:
-            return await file.load()
-    async with connected(server, check=False) as client:
-        return await _store(client, state, configmap).load()
+    async with connected(server, check=False) if server is not None else nullcontext() as client:
+        with closing(_store(client, state, configmap)) as store:
+            return await store.load()
 
 
 def _print(text: str | None) -> None:
@@ -122,11 +119,11 @@ async def _learn(server: Server, state: Path, configmap: str | None, settings: S
             await Monitor(client, store, SystemClock(), Random(), settings).run(stop)
 
 
-def _store(client: Client, state: Path, configmap: str | None) -> Store:
+def _store(client: Client | None, state: Path, configmap: str | None) -> Store:
     from policyengine.kube.stores import ConfigMapStore, SqliteStore
     from policyengine.server.rewards.monitor import KEY
 
-    if configmap is None:
+    if configmap is None or client is None:
         return SqliteStore(state)
     namespace, _, name = configmap.partition("/")
     return ConfigMapStore(client, namespace, name, KEY)

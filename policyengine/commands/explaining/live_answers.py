@@ -151,19 +151,17 @@ def _connection(
             "https://…, or leave out --kubeconfig"
         )
     authorize = credentials.load(kubeconfig, None).authorize if kubeconfig is not None else None
-    context = _context(authority) if scheme == "https" else None
+    context = None
+    if scheme == "https":
+        try:
+            if authority is not None:
+                regular_file.read(authority, credentials.LARGEST_PEM)
+            context = ssl.create_default_context(cafile=authority)
+        except OSError as error:  # SSLError is one
+            raise UnusableInput(f"cannot use the certificates in `{authority}`: {regular_file.reason(error)}") from None
     from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 
     return lambda: AiohttpTransport(address, ssl_context=context, server_hostname=server_name, authorize=authorize)
-
-
-def _context(authority: Path | None) -> ssl.SSLContext:
-    try:
-        if authority is not None:
-            regular_file.read(authority, credentials.LARGEST_PEM)
-        return ssl.create_default_context(cafile=authority)
-    except OSError as error:  # SSLError is one
-        raise UnusableInput(f"cannot use the certificates in `{authority}`: {regular_file.reason(error)}") from None
 
 
 async def _fetch(connect: Callable[[], Transport], address: str, path: str, pod: str) -> dict[str, Any]:

@@ -53,6 +53,13 @@ def document(title: str, body: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def figures(pictures: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Pictures beside each other: title and SVG of each."""
+    yield '<div class="pictures">'
+    yield from (f"<figure><figcaption>{text_of(title)}</figcaption>{svg}</figure>" for title, svg in pictures)
+    yield "</div>"
+
+
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """A table with its title; behind a click where it is long, the figures apart."""
     is_long = len(rows) > FEW and title != "Figures"

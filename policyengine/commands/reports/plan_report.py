@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from policyengine.commands.reports.html_page import document, table, text_of
+from policyengine.commands.reports.html_page import document, figures, table, text_of
 from policyengine.commands.reports.plan_picture import pictures
 from policyengine.control_characters import escaped
 from policyengine.plan.tables import head, tables
@@ -36,11 +36,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     shown = list(tables(plan, ROWS))
     yield from _tiles(next(rows for title, _, rows in shown if title == "Figures"))
     if plan.runs is not None:
-        yield '<div class="pictures">'
-        yield from (
-            f"<figure><figcaption>{text_of(title)}</figcaption>{svg}</figure>" for title, svg in pictures(*plan.runs)
-        )
-        yield "</div>"
+        yield from figures(pictures(*plan.runs))
     for title, headers, rows in shown:
         yield from table(title, headers, rows)
 

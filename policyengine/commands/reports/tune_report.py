@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from policyengine.commands.reports.html_page import document, table, text_of
+from policyengine.commands.reports.html_page import document, figures, table, text_of
 from policyengine.commands.reports.plan_picture import Point, Tick, plot
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ def _lines(found: Found, policy: str, notes: Sequence[str]) -> Iterator[str]:
     yield f"<h1>Values for {text_of(policy)}</h1>"
     yield from (f"<p>{text_of(line)}</p>" for line in head(found))
     yield from (f'<p class="note">{text_of(line)}</p>' for line in notes)
-    yield '<div class="pictures">'
-    for title, svg in _pictures(found):
-        yield f"<figure><figcaption>{text_of(title)}</figcaption>{svg}</figure>"
-    yield "</div>"
+    yield from figures(_pictures(found))
     for title, headers, rows in tables(found):
         yield from table(title, headers, rows)
 
