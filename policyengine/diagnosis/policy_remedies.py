@@ -135,7 +135,7 @@ def quota(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
                 change = Change("quota", f"{exceeded.name} {resource}", text, 1.5, detail)
                 current = changed.profile or profile
                 raised = replace(current, quotas=current.quotas.raised(exceeded, bound, {resource: amount}))
-                changed = changed.with_profile(change, raised)
+                changed = changed.also(change, profile=raised)
     if found is not None:
         yield changed
         group, placed = found[0].group, [other for other in what_if.view.pods.values() if other.node_name]
@@ -191,4 +191,4 @@ def _tuned(attempt: Attempt, profile: Profile, tuning: Tuning, param: RangedPara
         return None
     detail = {"policy": profile.name, "param": param.name, "from": before, "to": after}
     text = f"set param {param.name} of policy {profile.name} to {after} instead of {before}"
-    return attempt.with_profile(Change("param", param.name, text, 1.5, detail), made)
+    return attempt.also(Change("param", param.name, text, 1.5, detail), profile=made)

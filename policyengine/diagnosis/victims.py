@@ -194,7 +194,7 @@ def _freed(
     if len({pod.namespace for pod in leaving}) == 1 and not ends:
         line = kubectl_commands.line("delete", "pod", *pods, names=pods, namespace=leaving[0].namespace)
     change = Change("free", "", f"free {what} on {node}: {how}", cost, detail, line)
-    return attempt.without(change, frozenset(pod.uid for pod in leaving))
+    return attempt.also(change, gone=attempt.gone | {pod.uid for pod in leaving})
 
 
 def _whose(evaluator: Evaluator, pod: PodInfo) -> str:

@@ -85,29 +85,21 @@ class Attempt:
         """With another spec of the pod, which then belongs to no view."""
         pod = copy(self.pod)
         pod.shape = shape_of(edit(pod.shape.spec))
-        return self._with(self._of_all(change), pod=pod, edits=(*self.edits, edit))
+        return self.also(self._of_all(change), pod=pod, edits=(*self.edits, edit))
 
     def with_label(self, change: Change, key: str, value: str) -> Attempt:
         """With a label of the pod."""
         pod = copy(self.pod)
         pod.labels = {**pod.labels, key: value}
-        return self._with(self._of_all(change), pod=pod, labels={**self.labels, key: value})
-
-    def without(self, change: Change, uids: frozenset[str]) -> Attempt:
-        """With running pods taken away."""
-        return self._with(change, gone=self.gone | uids)
+        return self.also(self._of_all(change), pod=pod, labels={**self.labels, key: value})
 
     def with_nodes(self, change: Change, nodes: Sequence[Node]) -> Attempt:
         """With nodes changed or added."""
-        return self._with(change, nodes={**self.nodes, **{node.metadata.name: node for node in nodes}})
+        return self.also(change, nodes={**self.nodes, **{node.metadata.name: node for node in nodes}})
 
     def with_objects(self, change: Change, kind: str, items: Sequence[Any]) -> Attempt:
         """With other objects changed or made, decoded."""
-        return self._with(change, made=(*self.made, *(DumpedObject(kind, item) for item in items)))
-
-    def with_profile(self, change: Change, profile: Profile) -> Attempt:
-        """With another policy."""
-        return self._with(change, profile=profile)
+        return self.also(change, made=(*self.made, *(DumpedObject(kind, item) for item in items)))
 
     def applied_to(self, pod: Pod) -> Pod:
         """A pod that is to be placed, as changed."""
@@ -127,7 +119,8 @@ class Attempt:
             return change
         return dataclasses.replace(change, text=f"{change.text} (all {len(self.waiting)} members that wait)")
 
-    def _with(self, change: Change, **fields: Any) -> Attempt:
+    def also(self, change: Change, **fields: Any) -> Attempt:
+        """With a change, and what it does to the fields."""
         return dataclasses.replace(self, changes=(*self.changes, change), **fields)
 
 
