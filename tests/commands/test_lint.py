@@ -196,10 +196,6 @@ def test_usable_files_are_checked_beside_unusable_ones(tmp_path: Path) -> None:
     assert "a.policy:2:29" in result.stdout
 
 
-def test_no_path_is_wrong_usage() -> None:
-    assert run().exit_code == 2
-
-
 @pytest.mark.parametrize(
     ("beside", "told"),
     {

@@ -328,26 +328,6 @@ def test_the_tests_of_standard_input_are_run() -> None:
     assert "<stdin>:" in ended.stdout
 
 
-def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
-    text = """policy "p" {
-  let huge = node.free[?"hugepages-2Mi"].orValue(0)
-  filter "huge" { require huge >= 2Gi else "{huge}" }
-  test "enough" {
-    given node "a" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2Gi} }
-    given node "b" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2046Mi} }
-    given pod "p" {}
-    expect "p" on "a"
-    expect "p" rejected on "b" by "huge"
-    expect that reason("p", "b").orValue("") == "2046Mi"
-  }
-}
-"""
-    file = tmp_path / "x.policy"
-    file.write_text(text, encoding="utf-8")
-    ended = run(file)
-    assert ended.exit_code == 0, ended.output
-
-
 NATIVE = """
 nodes: {a: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}
 tests:
