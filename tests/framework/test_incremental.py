@@ -14,7 +14,7 @@ from policyengine.plugins.registry import IN_TREE, default_profile
 from tests.framework.random_history import World
 
 STEPS = 30
-SEEDS, LONG = 2, 600
+SEEDS, LONG = 2, 300
 """Long histories, and steps in each."""
 EVALUATING = sorted(
     name

@@ -48,7 +48,7 @@ def run(seed: int, profile: Profile) -> None:
                 cluster.disturb(template)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_a_pod_like_the_one_before_goes_where_a_fresh_evaluator_sends_it(seed: int) -> None:
     run(seed, default_profile())

@@ -49,19 +49,6 @@ def test_keys_sort_by_value_and_what_is_missing_last_or_first(keys: str, expecte
     assert order(keys, *NUMBERS) == expected
 
 
-@pytest.mark.parametrize("key", ["pod.requests.cpu desc", "pod.createdAt", "now - pod.createdAt < 5min"])
-def test_quantities_and_times_are_keys_and_the_cluster_is_none(key: str) -> None:
-    pods = [
-        make_pod("a").req(cpu="1").created("2026-01-02T00:00:00Z"),
-        make_pod("b").req(cpu="2").created("2026-01-01T00:00:00Z"),
-    ]
-    if "now" in key:
-        with pytest.raises(ValueError, match="queue key"):
-            order(key, *pods)
-    else:
-        assert order(key, *pods) == ["b", "a"]
-
-
 def test_equal_keys_go_by_time() -> None:
     key = key_of("pod.priority desc")
     a, b = make_pod("a").info(), make_pod("b").info()

@@ -52,7 +52,7 @@ def path_of(kind: Kind) -> str:
     return f"{root}/namespaces/default/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
 
 
-calm = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 
 
 @calm
