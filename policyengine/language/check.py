@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import DUPLICATE_NAME, SAME_SCHEDULER, TOO_MANY
 from policyengine.language.checking.findings import Report
 from policyengine.language.checking.libraries import File, Libraries, overlays_of
 from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
@@ -65,7 +64,7 @@ def _first(report: Report) -> Iterator[Diagnostic]:
     yield from found[:MAX_FINDINGS]
     if len(found) > MAX_FINDINGS:
         more = Report(report.file)
-        more.error(TOO_MANY, f"more than {MAX_FINDINGS} mistakes: the rest is not shown", found[MAX_FINDINGS].span)
+        more.error("PE2015", f"more than {MAX_FINDINGS} mistakes: the rest is not shown", found[MAX_FINDINGS].span)
         yield from more.diagnostics
 
 
@@ -75,8 +74,7 @@ def _one_a_name(report: Report, policies: Iterable[syntax.Policy]) -> None:
         name = policy.name
         if name.text and first.setdefault(name.text, policy) is not policy:
             related = Related(first[name.text].name.span, "taken here")
-            message = f"another policy is called `{name.text}`; rename one"
-            report.error(DUPLICATE_NAME, message, name.span, related=(related,))
+            report.error("PE2002", f"another policy is called `{name.text}`; rename one", name.span, related=(related,))
 
 
 def _one_a_scheduler(report: Report, policies: Iterable[syntax.Policy]) -> None:
@@ -86,5 +84,5 @@ def _one_a_scheduler(report: Report, policies: Iterable[syntax.Policy]) -> None:
         if name in first:
             related = Related(first[name].name.span, "served by this one")
             message = f"two policies serve the scheduler name `{name}`"
-            report.error(SAME_SCHEDULER, message, policy.name.span, related=(related,))
+            report.error("PE2014", message, policy.name.span, related=(related,))
         first.setdefault(name, policy)

@@ -12,7 +12,6 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import LET_CYCLE, REDEFINED
 from policyengine.language.checking.context import Context, Declared, Named, Names
 from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.expression import check_expression
@@ -81,10 +80,10 @@ def _claimed(
         elif outer is not None and name.text in outer.visible:
             meaning = "a name of the policy"
         if meaning:
-            report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)
+            report.error("PE1009", f"`{name.text}` is taken: it is {meaning}", name.span)
         elif name.text in claimed:
             first = Related(claimed[name.text].name.span, "defined here first")
-            report.error(REDEFINED, f"`{name.text}` is defined twice", name.span, related=(first,))
+            report.error("PE1009", f"`{name.text}` is defined twice", name.span, related=(first,))
         else:
             claimed[name.text] = member
     return claimed
@@ -97,14 +96,13 @@ def _check_in_turn(context: Context, member: syntax.Let | syntax.Function, cycle
     if isinstance(member, syntax.Function):
         if cycle:
             message = f"`{name}` calls itself: {_shown(cycle)}; functions do not recurse"
-            context.report.error(LET_CYCLE, message, member.name.span)
+            context.report.error("PE1014", message, member.name.span)
             names.functions[name] = Declared(full, member, (), None, names)
         else:
             names.functions[name] = declared(context, member, full)
         return
     if cycle:
-        message = f"`{name}` needs its own value: {_shown(cycle)}"
-        context.report.error(LET_CYCLE, message, member.name.span)
+        context.report.error("PE1014", f"`{name}` needs its own value: {_shown(cycle)}", member.name.span)
         value: ir.Expr = error_at(member.value.span)
     else:
         value = replace(context, rule=full).check(member.value)

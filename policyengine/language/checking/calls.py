@@ -8,14 +8,6 @@ from itertools import chain
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
-from policyengine.language.checking.check_codes import (
-    NO_OVERLOAD,
-    NOT_A_LITERAL,
-    NOT_IN_POLICIES,
-    UNKNOWN_FUNCTION,
-    UNKNOWN_TYPE,
-    WRONG_LITERAL,
-)
 from policyengine.language.checking.cluster_aggregates import check_cost, check_method, field_at
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import library_of, not_in_library
@@ -97,10 +89,10 @@ def _misuse(function: Function, is_method: bool) -> tuple[str, str] | None:
     name = function.name
     if function.style is not Style.BOTH and (function.style is Style.METHOD) != is_method:
         right = f"x.{name}(…)" if function.style is Style.METHOD else f"{name}(…)"
-        return UNKNOWN_FUNCTION, f"`{name}` is written `{right}`"
+        return "PE1003", f"`{name}` is written `{right}`"
     if function.is_dynamic:
         other = f"a policy has no `{name}()`: it is for device selectors; write quantities as `2Gi`"
-        return NOT_IN_POLICIES, _DYNAMIC.get(name, other)
+        return "PE1008", _DYNAMIC.get(name, other)
     return None
 
 
@@ -115,14 +107,14 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
     if node.target is None and name in names.visible:
         if names.let(name) is None and names.param(name) is None:
             return error_at(node.span)  # it was reported
-        return context.failed(UNKNOWN_FUNCTION, f"`{name}` is no function", node.function_span)
+        return context.failed("PE1003", f"`{name}` is no function", node.function_span)
     built_in = (row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name)
     known = chain(built_in, names.every_function(), ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
     message = f"no function is called `{name}`"
     if remedy:
         fix = replacing(node.function_span, "!", safe=True) if name == "not" and len(args) == 1 else None
-        return context.failed(UNKNOWN_FUNCTION, message + remedy, node.function_span, fix)
-    return context.report.unknown(UNKNOWN_FUNCTION, message, node.function_span, name, known, fix=None)
+        return context.failed("PE1003", message + remedy, node.function_span, fix)
+    return context.report.unknown("PE1003", message, node.function_span, name, known, fix=None)
 
 
 def resolve(
@@ -148,14 +140,14 @@ def resolve(
     if is_open(result):
         variables: dict[str, Type] = {}
         if expected is None or not unify(result, expected, variables):
-            return context.failed(UNKNOWN_TYPE, "nothing here says what the optional holds", span)
+            return context.failed("PE1015", "nothing here says what the optional holds", span)
         result = substitute(result, variables)
     values = [arg.value for arg in done if isinstance(arg, ir.Const)]
     if args and len(values) == len(args):
         try:
             best.overload.implementation(*values)
         except EvaluationError as error:
-            return context.failed(WRONG_LITERAL, str(error), span)
+            return context.failed("PE1006", str(error), span)
     call = ir.Call(type=result, span=span, **extent(*done), function=function.name, args=tuple(done))
     return check_cost(context, call) if function.name == "@in" else call
 
@@ -182,17 +174,16 @@ def _no_overload(context: Context, function: Function, args: Sequence[ir.Expr], 
     message = f"`{name}` does not take {_and(types)}"
     if {INT, DOUBLE} <= set(types) and len(types) == 2:
         fix = wrapped(args[types.index(INT)].span, "double(", ")")
-        return context.failed(NO_OVERLOAD, f"{message}; write `double(…)` around the int", span, fix)
+        return context.failed("PE1004", f"{message}; write `double(…)` around the int", span, fix)
     literal = _misquoted(args) if len(args) == 2 else None
     if literal is not None:
         place, instead, why = literal
-        fix = replacing(place.span, instead)
-        return context.failed(NO_OVERLOAD, f"{message}; {why}: `{instead}`", place.span, fix)
+        return context.failed("PE1004", f"{message}; {why}: `{instead}`", place.span, replacing(place.span, instead))
     optional = next((arg for arg in args if arg.type.kind is Kind.OPTIONAL), None)
     if optional is not None and name not in ("orValue", "or"):
         hint = "; an optional may be empty: add `.orValue(…)`"
-        return context.failed(NO_OVERLOAD, message + hint, optional.span)
-    return context.failed(NO_OVERLOAD, message + _hint(function, types), span)
+        return context.failed("PE1004", message + hint, optional.span)
+    return context.failed("PE1004", message + _hint(function, types), span)
 
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([KMGTPE]i|[mkMGTP]|ms|s|min|h|d)?")
@@ -296,11 +287,11 @@ def _literals_checked(context: Context, function: Function, call: ir.Expr) -> ir
         arg = call.args[at]
         if not isinstance(arg, ir.Const) or not isinstance(arg.value, str):
             what = "pattern" if function.name == "matches" else "time zone"
-            return context.failed(NOT_A_LITERAL, f"the {what} of `{function.name}` is a literal", arg.span)
+            return context.failed("PE1012", f"the {what} of `{function.name}` is a literal", arg.span)
         try:
             attempt(arg.value)
         except EvaluationError as error:
-            return context.failed(WRONG_LITERAL, str(error), arg.span)
+            return context.failed("PE1006", str(error), arg.span)
     return call
 
 
@@ -309,7 +300,7 @@ def _to_quantity(context: Context, node: syntax.Call) -> ir.Expr:
     dimension = node.args[1] if len(node.args) == 2 else None
     if not isinstance(dimension, syntax.Name) or dimension.name not in DIMENSIONS:
         message = "`toQuantity` takes a string and a dimension: `toQuantity(s, cpu)`; there are cpu, memory, storage"
-        return context.failed(NO_OVERLOAD, message, node.span)
+        return context.failed("PE1004", message, node.span)
     return resolve(context, FUNCTIONS[f"toQuantity/{dimension.name}"], node.args[:1], node.span, None)
 
 
@@ -319,7 +310,7 @@ def _random(context: Context, node: syntax.Call) -> ir.Expr:
     if is_error(stream):
         return error_at(node.span)
     if len(node.args) > 1 or not isinstance(stream, ir.Const) or stream.type != STRING:
-        return context.failed(NOT_A_LITERAL, 'a stream of `random` is a literal: `random("b")`', node.span)
+        return context.failed("PE1012", 'a stream of `random` is a literal: `random("b")`', node.span)
     args = (
         field_at(("pod", "uid"), node.span),
         field_at(("node", "name"), node.span),
@@ -337,13 +328,13 @@ def _history(context: Context, node: syntax.Call) -> ir.Expr:
     types = [arg.type for arg in args]
     if len(node.args) != len(args) or types not in ([STRING], [STRING, DOUBLE]):
         message = '`history` takes the key of a label, "" for all pods, and at will a smoothing: `history("app", 0.01)`'
-        return context.failed(NO_OVERLOAD, message, node.span)
+        return context.failed("PE1004", message, node.span)
     for arg in args:
         if arg.reach is not Reach.CONSTANT or free_locals(arg):
-            return context.failed(NOT_A_LITERAL, "what `history` takes is a literal or a param", arg.span)
+            return context.failed("PE1012", "what `history` takes is a literal or a param", arg.span)
     smoothing = args[1] if len(args) == 2 else ir.Const(type=DOUBLE, span=node.span, value=0.0)
     if isinstance(smoothing, ir.Const) and not 0 <= float(str(smoothing.value)) <= 1:
-        return context.failed(WRONG_LITERAL, f"a smoothing is from 0 to 1, not {smoothing.value}", smoothing.span)
+        return context.failed("PE1006", f"a smoothing is from 0 to 1, not {smoothing.value}", smoothing.span)
     placed = ir.Field(type=HISTORY, span=node.span, reach=Reach.CLUSTER, path=PLACED)
     whole = (placed, field_at(("pod", "labels"), node.span), args[0], smoothing)
     return ir.Call(type=HISTORY, span=node.span, **extent(*whole), function="history", args=whole)
@@ -358,7 +349,7 @@ def _pod_group(context: Context, node: syntax.Call) -> ir.Expr:
         message = '`podGroup` takes the name of a PodGroup: `podGroup("a")`'
         is_empty = len(args) == 1 and args[0].type.kind is Kind.OPTIONAL
         hint = "; an optional may be empty: add `.orValue(…)`" if is_empty else ""
-        return context.failed(NO_OVERLOAD, message + hint, node.span)
+        return context.failed("PE1004", message + hint, node.span)
     groups = ir.Field(type=POD_GROUP, span=node.span, reach=Reach.CLUSTER, path=NAMED_GROUPS)
     whole = (groups, field_at(("pod", "namespace"), node.span), *args)
     return ir.Call(type=optional_of(POD_GROUP), span=node.span, **extent(*whole), function="podGroup", args=whole)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from policyengine.language import ir, syntax
 from policyengine.language.attributes import Attribute
-from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import error_at
 from policyengine.language.ir.ir_walk import (
@@ -47,9 +46,9 @@ def check_method(context: Context, node: syntax.Call) -> ir.Expr | None:
         if key is not None and is_error(key):
             return error_at(node.span)
         message = f'`{node.function}` takes the key of a label: `node.{node.function}("topology.kubernetes.io/zone")`'
-        return context.failed(NO_OVERLOAD, message, node.span)
+        return context.failed("PE1004", message, node.span)
     if key.shape is not Shape.SCALAR:
-        return context.failed(OUT_OF_REACH, "the key of a domain is the same for all nodes", key.span)
+        return context.failed("PE1011", "the key of a domain is the same for all nodes", key.span)
     return _domain(member_of(target, method, node.span), key)
 
 
@@ -89,7 +88,7 @@ def check_use(context: Context, expr: ir.Expr) -> ir.Expr:
         source = _source_of(context, part)
         if source is not None and not _consumes(expr, part):
             message = f"a list of {_rows(source)} is long and has no order: make one value of it, as {_WAYS} do"
-            return context.failed(NOT_AGGREGATED, message, part.span)
+            return context.failed("PE1018", message, part.span)
     return expr
 
 
@@ -126,13 +125,13 @@ def check_cost(context: Context, expr: ir.Expr) -> ir.Expr:
         for part in parts:
             message = _nested(context, expr, part)
             if message is not None:
-                return context.failed(CROSSWISE, message, expr.span)
+                return context.failed("PE1017", message, expr.span)
         whole = expr.source
     else:
         whole = children(expr)[1]
     source = _source_of(context, whole)
     if source is not None and any(_reads_the_node(context, expr, part, source) for part in parts):
-        return context.failed(CROSSWISE, _across(source), expr.span)
+        return context.failed("PE1017", _across(source), expr.span)
     return expr
 
 

@@ -8,7 +8,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import REDEFINED, WRONG_TYPE
 from policyengine.language.checking.definitions import MOST_FACTS, Definitions, Fact, Facts
 from policyengine.language.checking.findings import Report
 from policyengine.language.diagnostics import Fix
@@ -120,7 +119,7 @@ class Context(Struct, frozen=True):
         checked = self.check(expr)
         if is_error(checked) or checked.type == BOOL:
             return checked
-        return self.failed(WRONG_TYPE, f"{why}, this is {checked.type}{remedies.get(checked.type.kind, '')}", expr.span)
+        return self.failed("PE1005", f"{why}, this is {checked.type}{remedies.get(checked.type.kind, '')}", expr.span)
 
     def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
         """Reports an expression, and returns what stands for it."""
@@ -156,5 +155,5 @@ class Context(Struct, frozen=True):
             meaning = "a name of the policy"
         else:
             return False
-        self.report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)
+        self.report.error("PE1009", f"`{name.text}` is taken: it is {meaning}", name.span)
         return True

@@ -10,13 +10,6 @@ from typing import Literal as OneOf
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.calls import check_call, resolve
-from policyengine.language.checking.check_codes import (
-    NO_OVERLOAD,
-    NOT_IN_POLICIES,
-    UNKNOWN_FIELD,
-    UNKNOWN_NAME,
-    WRONG_TYPE,
-)
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select, shown_path
@@ -52,7 +45,7 @@ def check_expression(context: Context, expr: syntax.Expr, expected: Type | None 
 def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.Expr:
     match expr:  # the most frequent first
         case syntax.Literal(value=None):
-            return context.failed(NOT_IN_POLICIES, NO_NULL, expr.span)
+            return context.failed("PE1008", NO_NULL, expr.span)
         case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
             return converted(context.report, expr, expected)
         case syntax.Binary(op="&&" | "||" as op):
@@ -86,7 +79,7 @@ def _checked(context: Context, expr: syntax.Expr, expected: Type | None) -> ir.E
         case syntax.MapLiteral():
             return _map(context, expr, expected)
         case _:
-            return context.failed(NOT_IN_POLICIES, f"a policy has no {_LEFT_OUT[type(expr)]}", expr.span)
+            return context.failed("PE1008", f"a policy has no {_LEFT_OUT[type(expr)]}", expr.span)
 
 
 def _logic(context: Context, expr: syntax.Binary, op: OneOf["&&", "||"]) -> ir.Expr:
@@ -135,7 +128,7 @@ def _conditional(context: Context, expr: syntax.Conditional, expected: Type | No
         if {then.type, otherwise.type} == {INT, DOUBLE}:
             fix = wrapped((then if then.type == INT else otherwise).span, "double(", ")")
         message = f"the branches of `?:` differ: {then.type} and {otherwise.type}"
-        return context.failed(NO_OVERLOAD, message, expr.span, fix)
+        return context.failed("PE1004", message, expr.span, fix)
     return ir.Conditional(
         type=then.type,
         span=expr.span,
@@ -165,7 +158,7 @@ def _list(context: Context, expr: syntax.ListLiteral, expected: Type | None) -> 
     for (value, _), type_ in zip(items, types, strict=True):
         if type_ != types[0]:
             message = f"the items of a list have one type: {types[0]}, and this is {type_}"
-            return context.failed(NO_OVERLOAD, message, value.span)
+            return context.failed("PE1004", message, value.span)
     return ir.ListExpr(type=list_of(types[0]), span=expr.span, **extent(*done.values()), items=tuple(items))
 
 
@@ -175,7 +168,7 @@ def _content(context: Context, item: ir.Expr, optional: bool) -> Type:
         return item.type
     if item.type.kind is Kind.OPTIONAL:
         return item.type.args[0]
-    return context.failed(WRONG_TYPE, f"`?` is for optionals, this is {item.type}", item.span).type
+    return context.failed("PE1005", f"`?` is for optionals, this is {item.type}", item.span).type
 
 
 def _map(context: Context, expr: syntax.MapLiteral, expected: Type | None) -> ir.Expr:
@@ -194,10 +187,10 @@ def _map(context: Context, expr: syntax.MapLiteral, expected: Type | None) -> ir
     for key, value, optional in entries:
         if key.type.kind not in _KEYS or key.type != key_type:
             message = f"the keys of a map are all int, string or bool; this is {key.type}"
-            return context.failed(NO_OVERLOAD, message, key.span)
+            return context.failed("PE1004", message, key.span)
         if _content(context, value, optional) != value_type:
             message = f"the values of a map have one type: {value_type}, and this is {value.type}"
-            return context.failed(NO_OVERLOAD, message, value.span)
+            return context.failed("PE1004", message, value.span)
     parts = [part for key, value, _ in entries for part in (key, value)]
     return ir.MapExpr(type=map_of(key_type, value_type), span=expr.span, **extent(*parts), entries=tuple(entries))
 
@@ -218,8 +211,7 @@ def check_split_key(context: Context, node: syntax.Binary) -> ir.Expr | None:
     if is_error(context.check(operand)):
         return error_at(node.span)
     message = f'a key with `.` or `/` stands in quotes: `{shown_path(operand)}[?"{key}"].orValue(…)`'
-    fix = replacing(Span(start, node.span.end), f'[?"{key}"]')
-    return context.failed(UNKNOWN_FIELD, message, node.span, fix)
+    return context.failed("PE1002", message, node.span, replacing(Span(start, node.span.end), f'[?"{key}"]'))
 
 
 def check_keys(context: Context, node: syntax.MapLiteral) -> ir.Expr | None:
@@ -230,7 +222,7 @@ def check_keys(context: Context, node: syntax.MapLiteral) -> ir.Expr | None:
         if text is not None and names and _is_unknown(context, names[0]):
             instead = f'"{text}"'
             message = f"a key with `/` or `-` stands in quotes: `{instead}`"
-            return context.failed(UNKNOWN_NAME, message, entry.key.span, replacing(entry.key.span, instead, safe=True))
+            return context.failed("PE1001", message, entry.key.span, replacing(entry.key.span, instead, safe=True))
     return None
 
 

@@ -10,19 +10,6 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.attributes import Attribute
 from policyengine.language.checking import foreign_words
-from policyengine.language.checking.check_codes import (
-    ALWAYS_THERE,
-    NOT_AGGREGATED,
-    NOT_IN_POLICIES,
-    OUT_OF_REACH,
-    UNGUARDED,
-    UNKNOWN_FIELD,
-    UNKNOWN_FUNCTION,
-    UNKNOWN_NAME,
-    WRONG_LITERAL,
-    WRONG_MACRO,
-    WRONG_TYPE,
-)
 from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
@@ -48,7 +35,7 @@ def check_name(context: Context, node: syntax.Name, expected: Type | None = None
     if found is not None:
         return found
     if name == "victim" and not context.victim:
-        return context.failed(OUT_OF_REACH, "`victim` is read in `preempt` only", span)
+        return context.failed("PE1011", "`victim` is read in `preempt` only", span)
     if name in ROOTS:
         return field_at((name,), span)
     if name in context.names.visible:
@@ -58,17 +45,17 @@ def check_name(context: Context, node: syntax.Name, expected: Type | None = None
 
 def _no_name(context: Context, name: str, span: Span, expected: Type | None) -> ir.Expr:
     if name in foreign_words.NULLS:
-        return context.failed(NOT_IN_POLICIES, foreign_words.NO_NULL, span)
+        return context.failed("PE1008", foreign_words.NO_NULL, span)
     message, meant = f"nothing is called `{name}`", foreign_words.NAMES.get(name)
     if meant is not None:
-        return context.failed(UNKNOWN_NAME, f"{message}; write `{meant}`", span, replacing(span, meant))
+        return context.failed("PE1001", f"{message}; write `{meant}`", span, replacing(span, meant))
     text = f'; text stands in quotes: `"{name}"`'
     if expected == STRING:
-        return context.failed(UNKNOWN_NAME, message + text, span, replacing(span, f'"{name}"'))
+        return context.failed("PE1001", message + text, span, replacing(span, f'"{name}"'))
     known = chain(ROOTS, context.names.visible, context.locals)
     fields = [f"`{root}.{name}`" for root in ("node", "pod") if attribute((root, name)) is not None]
     hint = f"; write {' or '.join(fields)}" if fields else text
-    return context.report.unknown(UNKNOWN_NAME, message, span, name, known, otherwise=hint)
+    return context.report.unknown("PE1001", message, span, name, known, otherwise=hint)
 
 
 def _named(context: Context, name: str, span: Span) -> ir.Expr | None:
@@ -81,7 +68,7 @@ def _named(context: Context, name: str, span: Span) -> ir.Expr | None:
     if param is not None:
         return ir.ParamRef(type=param.type, span=span, name=param.name)
     if context.names.function(name) is not None:
-        return context.failed(UNKNOWN_FUNCTION, f"`{name}` is a function: write `{name}(…)`", span)
+        return context.failed("PE1003", f"`{name}` is a function: write `{name}(…)`", span)
     return None
 
 
@@ -98,7 +85,7 @@ def not_in_library(context: Context, library: str, name: str, span: Span) -> ir.
     if found is None or name in found.visible:
         return error_at(span)
     message = f"`{library}` has no `{name}`"
-    return context.report.unknown(UNKNOWN_NAME, message, span, name, found.own, shown=f"{library}.{{}}")
+    return context.report.unknown("PE1001", message, span, name, found.own, shown=f"{library}.{{}}")
 
 
 def check_select(context: Context, node: syntax.Select) -> ir.Expr:
@@ -133,10 +120,10 @@ def _in_manifest(context: Context, node: syntax.Select, part: syntax.Select, typ
     message, span = f"`{content}` has no `{path}`", Span(part.field_span.start, node.field_span.end)
     field = foreign_words.in_manifest(content, path)
     if field is not None:
-        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", span, replacing(span, field, safe=True))
+        return context.failed("PE1002", f"{message}; write `.{field}`", span, replacing(span, field, safe=True))
     hint = foreign_words.written(content, node.field)
     hint = hint or f"; the fields of a manifest stand right behind it, and there are {_listed(info.fields)}"
-    return context.failed(UNKNOWN_FIELD, message + hint, span)
+    return context.failed("PE1002", message + hint, span)
 
 
 def aliased(context: Context, operand: ir.Expr) -> ir.Expr:
@@ -167,8 +154,7 @@ def _select(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
     if node.optional and known.type.kind is not Kind.OPTIONAL:
         message = f"`{node.field}` is always there; write `.{node.field}`"
         between = Span(node.operand.span.end, node.field_span.start)
-        fix = Fix(f"write `.{node.field}`", (Edit(between, "."),))
-        context.report.error(ALWAYS_THERE, message, node.field_span, fix)
+        context.report.error("PE1013", message, node.field_span, Fix(f"write `.{node.field}`", (Edit(between, "."),)))
     return check_domain_field(operand, known, node.span) or member_of(operand, known, node.span)
 
 
@@ -189,19 +175,19 @@ def _attribute_of(type_: Type, name: str) -> Attribute | None:
 def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
     info, remedy = object_info(type_), foreign_words.written(type_, node.field)
     if info is None:
-        return context.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields{remedy}", node.field_span)
+        return context.failed("PE1002", f"{with_article(type_)} has no fields{remedy}", node.field_span)
     message, fields = f"`{type_}` has no field `{node.field}`", info.fields
     key = foreign_words.vendors(node.field) if info.entries is not None else None
     if key is not None:
         read = f"[?{key}].orValue(0)"
         fix = Fix(f"write `{read}`", (Edit(Span(node.operand.span.end, node.field_span.end), read),))
-        return context.failed(UNKNOWN_FIELD, f"{message}; write `{read}`", node.field_span, fix)
+        return context.failed("PE1002", f"{message}; write `{read}`", node.field_span, fix)
     field = next(filter(None, (foreign_words.in_manifest(type_, f"{part}.{node.field}") for part in _PARTS)), None)
     if field is not None:
         fix = replacing(node.field_span, field, safe=True)
-        return context.failed(UNKNOWN_FIELD, f"{message}; write `.{field}`", node.field_span, fix)
+        return context.failed("PE1002", f"{message}; write `.{field}`", node.field_span, fix)
     if remedy:
-        return context.failed(UNKNOWN_FIELD, message + remedy, node.field_span)
+        return context.failed("PE1002", message + remedy, node.field_span)
     hint = f"; it has {_listed(info.fields)}"
     if info.entries is not None:
         hint += ', and one of a vendor as `[?"vendor/x"].orValue(0)`'
@@ -209,7 +195,7 @@ def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
         hint = f"; what a manifest has in it stands right behind the {type_}: {_listed(info.fields)}"
     elif "labels" in fields:
         hint = f'; a label is `.labels[?"{node.field}"]`'
-    return context.report.unknown(UNKNOWN_FIELD, message, node.field_span, node.field, fields, otherwise=hint)
+    return context.report.unknown("PE1002", message, node.field_span, node.field, fields, otherwise=hint)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -227,15 +213,15 @@ def check_index(context: Context, node: syntax.Index, expected: Type | None) -> 
     type_, _ = _content(operand.type)
     if is_of_cluster(context, operand):
         message = "a list of the cluster has no order, so it has no `[…]`: make one value of it, as `.exists(x, …)`, "
-        return context.failed(NOT_AGGREGATED, message + "`.size()` and `.map(x, …).sum()` do", node.span)
+        return context.failed("PE1018", message + "`.size()` and `.map(x, …).sum()` do", node.span)
     wanted = _key_type(type_)
     if wanted is None:
-        return context.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
+        return context.failed("PE1005", f"{with_article(type_)} takes no `[…]`", node.span)
     key = context.check(node.key, wanted)
     if is_error(key):
         return error_at(node.span)
     if key.type != wanted:
-        return context.failed(WRONG_TYPE, f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span)
+        return context.failed("PE1005", f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span)
     if type_.kind is Kind.OBJECT:
         return _entry(context, node, operand, key)
     return _lookup(context, node, operand, key)
@@ -259,13 +245,13 @@ def _entry(context: Context, node: syntax.Index, operand: ir.Expr, key: ir.Expr)
     if own:
         dot = ".?" if info.fields[own].optional else "."
         return context.failed(
-            WRONG_LITERAL,
+            "PE1006",
             f"`{own}` has a field of its own, with its dimension: write `{dot}{own}`",
             node.span,
             Fix(f"write `{dot}{own}`", (Edit(Span(node.operand.span.end, node.span.end), f"{dot}{own}"),)),
         )
     if key.shape is not Shape.SCALAR:
-        return context.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
+        return context.failed("PE1011", "the name of a resource may not be read from the node", key.span)
     if not node.optional and not absent:
         return _unguarded(context, node, None, "[?…]")
     is_bytes = isinstance(key, ir.Const) and str(key.value).startswith("hugepages-")
@@ -304,7 +290,7 @@ def _unguarded(context: Context, node: syntax.Index | syntax.Select, condition: 
     if isinstance(node, syntax.Index):
         start = node.key.span.start
         fix = Fix("write `[?…]` and `.orValue(…)`", (Edit(Span(start, start), "?"),))
-    return context.failed(UNGUARDED, message, node.span, fix)
+    return context.failed("PE1007", message, node.span, fix)
 
 
 def check_has(context: Context, node: syntax.Call) -> ir.Expr:
@@ -312,7 +298,7 @@ def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     argument = node.args[0] if len(node.args) == 1 else None
     if not isinstance(argument, syntax.Select) or argument.optional:
         key = '; a key is asked by `"x" in pod.labels`' if isinstance(argument, syntax.Index) else ""
-        return context.failed(WRONG_MACRO, f"`has` takes a field: `has(pod.labels.app)`{key}", node.span)
+        return context.failed("PE1016", f"`has` takes a field: `has(pod.labels.app)`{key}", node.span)
     operand = aliased(context, context.check(argument.operand))
     if is_error(operand):
         return error_at(node.span)
@@ -327,7 +313,7 @@ def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     if is_error(selected):
         return error_at(span)
     if selected.type.kind is not Kind.OPTIONAL:
-        return context.failed(ALWAYS_THERE, f"`{shown_path(argument)}` is always there", span)
+        return context.failed("PE1013", f"`{shown_path(argument)}` is always there", span)
     return ir.Call(type=BOOL, span=span, **extent(selected), function="hasValue", args=(selected,))
 
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.attributes import CONTAINER
-from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
 from policyengine.language.checking.context import Context, Declared
 from policyengine.language.checking.definitions import MOST_CALLED, MOST_CALLS, Definitions
 from policyengine.language.checking.findings import Report, error_at
@@ -86,7 +85,7 @@ def _body(context: Context, function: Declared, arguments: dict[str, ir.Expr], r
     if is_error(body) or fits(body.type, result):
         return body
     message = f"`{function.name}` is declared to give {with_article(result)}, and this is {body.type}"
-    return inside.failed(WRONG_TYPE, message, written.span)
+    return inside.failed("PE1005", message, written.span)
 
 
 def _with_pods(type_: Type) -> Type:
@@ -111,13 +110,13 @@ def check_function_call(context: Context, node: syntax.Call, function: Declared)
         if len(node.args) == count:
             return error_at(node.span)
         message = f"`{function.name}` takes {count} argument{'s' * (count != 1)}, not {len(node.args)}"
-        return context.failed(NO_OVERLOAD, f"{message}: `{function.signature}`", node.span)
+        return context.failed("PE1004", f"{message}: `{function.signature}`", node.span)
     args: list[ir.Expr] = []
     for written, local in zip(node.args, function.parameters, strict=True):
         arg = context.check(written, local.type)
         if not is_error(arg) and not fits(arg.type, local.type):
             message = f"`{local.name}` of `{function.name}` is {with_article(local.type)}, this is {arg.type}"
-            arg = context.failed(NO_OVERLOAD, message, arg.span)
+            arg = context.failed("PE1004", message, arg.span)
         args.append(arg)
     return error_at(node.span) if is_error(*args) else _called(context, node.span, function, args, function.result)
 
@@ -133,13 +132,13 @@ def _called(context: Context, span: Span, function: Declared, args: list[ir.Expr
     definitions.called += function.size
     if definitions.calls > MOST_CALLS:
         message = f"functions are called more than {MOST_CALLS:,} times, calls in functions counted each time"
-        return context.failed(OVER_BUDGET, message, span)
+        return context.failed("PE2019", message, span)
     if definitions.called > MOST_CALLED:
         message = f"all calls of functions together stand for more than {MOST_CALLED:,} parts, calls in functions too"
-        return context.failed(OVER_BUDGET, f"{message}; give what is repeated a name with `let`", span)
+        return context.failed("PE2019", f"{message}; give what is repeated a name with `let`", span)
     if context.callers >= MOST_CALLERS:
         message = f"functions call each other more than {MOST_CALLERS} deep; put the bodies of some of them together"
-        return context.failed(OVER_BUDGET, message, span)
+        return context.failed("PE2019", message, span)
     report = Report(context.report.file)
     arguments = {local.name: arg for local, arg in zip(function.parameters, passed, strict=True)}
     body = _body(replace(context, report=report), function, arguments, result)
@@ -149,7 +148,7 @@ def _called(context: Context, span: Span, function: Declared, args: list[ir.Expr
         return error_at(span)
     if _is_large(body):
         message = f"what this call of `{function.name}` stands for is too large: give parts of it names with `let`"
-        return context.failed(OVER_BUDGET, message, span)
+        return context.failed("PE2019", message, span)
     definitions.results[call] = body = _shared(definitions, respanned(body, span), label)
     return body
 

@@ -13,13 +13,6 @@ from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.checking.block_names import check_names, in_order
-from policyengine.language.checking.check_codes import (
-    DUPLICATE_NAME,
-    OVER_BUDGET,
-    WRONG_IMPORT,
-    WRONG_OVERLAY,
-    WRONG_WORD,
-)
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.findings import Report
@@ -107,7 +100,7 @@ class Libraries:
                 self._brought += 1 + len(found.params) + len(found.lets)
                 if self._brought > MOST_BROUGHT:
                     message = f"all imports together bring more than {MOST_BROUGHT:,} params and lets"
-                    report.error(OVER_BUDGET, f"{message}; import what is used, and in fewer files", one.statement.span)
+                    report.error("PE2019", f"{message}; import what is used, and in fewer files", one.statement.span)
                     one = replace(one, library=None)
                 else:
                     definitions.take_over(found, place or one.statement.span)
@@ -124,12 +117,12 @@ class Libraries:
             if name in found:
                 first = Related(found[name][0].span, "imported here first")
                 message = f"another library is known as `{name}`; write `as` and another name"
-                report.error(WRONG_IMPORT, message, statement.span, related=(first,))
+                report.error("PE2017", message, statement.span, related=(first,))
                 continue
             wanted = statement.name
             named = [(self._files[key[0]], key) for key in self._keys.get(wanted.text, ())]
             own = [one for one in named if one[1][0] == at]
-            meant = _only_one(report, wanted, own[:1] or named, ("library", "libraries"), self._keys, WRONG_IMPORT)
+            meant = _only_one(report, wanted, own[:1] or named, ("library", "libraries"), self._keys, "PE2017")
             found[name] = (statement, meant)
         return found
 
@@ -147,7 +140,7 @@ class Libraries:
         if cycle:
             path = " -> ".join(f"`{self._blocks[one].name.text}`" for one in cycle)
             statement = next(one for one, target in self._targets[cycle[0][0]].values() if target == cycle[1])
-            file.report.error(WRONG_IMPORT, f"libraries import each other: {path}", statement.span)
+            file.report.error("PE2017", f"libraries import each other: {path}", statement.span)
         here = {name for name, (_, target) in targets.items() if target and target[0] == key[0]}
         imports = tuple(
             one for one in self.imported(file) if one.known_as not in here or targets[one.known_as][1] in needed
@@ -201,7 +194,7 @@ def _may_be_known_as(report: Report, statement: syntax.Import) -> bool:
     elif name.text in ROOTS:
         message = f"`{name.text}` is a name of the schema; write `as` and another one"
     if message:
-        report.error(WRONG_IMPORT, message, name.span)
+        report.error("PE2017", message, name.span)
     return not message
 
 
@@ -215,15 +208,14 @@ def each_once(
     """Reports names that are empty, taken already (by `first`, which takes up these), or a plugin's."""
     for name in names:
         if not name.text.strip():
-            report.error(WRONG_WORD, f"a {what} has a name", name.span)
+            report.error("PE2012", f"a {what} has a name", name.span)
         elif name.text in first:
             there, earlier = first[name.text]
             related = (Related(earlier.span, "taken here"),) if there.file == report.file else ()
             where = "" if there.file == report.file else f" in `{there.file}`"
-            message = f"another {what} is called `{name.text}`{where}"
-            report.error(DUPLICATE_NAME, message, name.span, related=related)
+            report.error("PE2002", f"another {what} is called `{name.text}`{where}", name.span, related=related)
         elif name.text in plugins:
-            report.error(DUPLICATE_NAME, f"`{name.text}` is the name of a plugin", name.span)
+            report.error("PE2002", f"`{name.text}` is the name of a plugin", name.span)
         first.setdefault(name.text, (report, name))
 
 
@@ -250,7 +242,7 @@ def overlays_of(files: Sequence[File]) -> Mapping[int, Sequence[tuple[File, synt
             own = [pair for pair in named if pair[0] is file]
             known = [policy.name.text for _, policy in policies]
             nouns = ("policy", "policies")
-            policy = _only_one(file.report, overlay.policy, own or named, nouns, known, WRONG_OVERLAY)
+            policy = _only_one(file.report, overlay.policy, own or named, nouns, known, "PE2018")
             if policy is not None and _has_own_name(file, overlay, policy, found.get(id(policy), [])):
                 found.setdefault(id(policy), []).append((file, overlay))
     return found
@@ -262,13 +254,13 @@ def _has_own_name(
     """Whether no earlier overlay on the policy has the name; reported otherwise."""
     name = overlay.name
     if not name.text.strip():
-        file.report.error(WRONG_WORD, "an overlay has a name", name.span)
+        file.report.error("PE2012", "an overlay has a name", name.span)
         return False
     taken = next((one for one in earlier if one[1].name.text == name.text), None)
     if taken is not None:
         related = (Related(taken[1].name.span, "taken here"),) if taken[0] is file else ()
         message = f"another overlay on `{policy.name.text}` is called `{name.text}`"
-        file.report.error(DUPLICATE_NAME, message, name.span, related=related)
+        file.report.error("PE2002", message, name.span, related=related)
     return taken is None
 
 

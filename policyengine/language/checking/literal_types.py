@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TypeGuard
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
 from policyengine.language.checking.findings import Report, replacing
 from policyengine.language.checking.foreign_words import key_text
 from policyengine.language.schema import QOS_CLASSES
@@ -155,7 +154,7 @@ def converted(report: Report, expr: Number, expected: Type | None, negative: boo
     if type_ is None:
         assert isinstance(expr, syntax.QuantityLiteral)
         text = f"`{expr.number}{expr.suffix}` may be bytes or cores; nothing beside it decides"
-        return report.error(UNKNOWN_TYPE, text, span)
+        return report.error("PE1015", text, span)
     if isinstance(expr, syntax.QuantityLiteral):
         return _quantity(report, expr, type_, negative)
     return _literal(report, expr, type_, negative)
@@ -169,7 +168,7 @@ def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) 
         return ir.Const(type=BOOL, span=span, value=value)
     if type_ == DURATION:
         text = f"a duration needs a unit: `{value}s` is {value} second{'s' * (value != 1)}"
-        return report.error(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
+        return report.error("PE1006", text, span, replacing(span, f"{value}s"))
     if type_ == DOUBLE:
         return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))
     grains = (Fraction(value) if isinstance(value, float) else value) * (1000 if type_ == CPU else 1)
@@ -181,17 +180,17 @@ def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negativ
     written, span = f"{expr.number}{expr.suffix}", expr.span
     if type_ == DURATION:
         if expr.suffix != "m":
-            return report.error(WRONG_LITERAL, f"`{written}` is not a duration; write `90s` or `5min`", span)
+            return report.error("PE1006", f"`{written}` is not a duration; write `90s` or `5min`", span)
         text = f"`{written}` is {expr.number} milli, not minutes; write `{expr.number}min`"
-        return report.error(WRONG_LITERAL, text, span, replacing(span, f"{expr.number}min"))
+        return report.error("PE1006", text, span, replacing(span, f"{expr.number}min"))
     if type_ == INT:
         return _no_count(report, expr)
     if type_ == CPU and expr.suffix in BINARY:
-        return report.error(WRONG_LITERAL, f"`{written}` is an amount of memory, not of cpu", span)
+        return report.error("PE1006", f"`{written}` is an amount of memory, not of cpu", span)
     if type_ != CPU and expr.suffix == "m":
         text = f"`{written}` is {expr.number} milli: too little for {type_}; write `M` or `Mi`"
         fix = replacing(span, f"{expr.number}Mi") if type_.is_quantity else None
-        return report.error(WRONG_LITERAL, text, span, fix)
+        return report.error("PE1006", text, span, fix)
     factor = BINARY.get(expr.suffix) or DECIMAL[expr.suffix]
     grains = _number(expr.number) * factor * (1000 if type_ == CPU else 1)
     return _integer(report, whole(grains, negative), type_, span)
@@ -202,13 +201,13 @@ def _no_count(report: Report, expr: syntax.QuantityLiteral) -> ir.Expr:
     written = f"`{expr.number}{expr.suffix}`"
     if expr.suffix == "m":
         text = f"{written} is {expr.number} milli, an amount of cpu; an int is a whole number, and minutes are `min`"
-        return report.error(WRONG_LITERAL, text, expr.span)
+        return report.error("PE1006", text, expr.span)
     amount = _number(expr.number) * (BINARY.get(expr.suffix) or DECIMAL[expr.suffix])
     if expr.suffix in BINARY:
         text = f"{written} is an amount of memory, and an int has no suffix: compare an amount, or write a whole number"
-        return report.error(WRONG_LITERAL, text, expr.span)
+        return report.error("PE1006", text, expr.span)
     text = f"{written} is an amount, and an int has no suffix: write `{whole(amount)}`"
-    return report.error(WRONG_LITERAL, text, expr.span, replacing(expr.span, str(whole(amount)), safe=True))
+    return report.error("PE1006", text, expr.span, replacing(expr.span, str(whole(amount)), safe=True))
 
 
 def _qos(report: Report, value: str, span: Span) -> ir.Expr:
@@ -216,7 +215,7 @@ def _qos(report: Report, value: str, span: Span) -> ir.Expr:
         return ir.Const(type=QOS, span=span, value=QOS_CLASSES.index(value))
     close = closest(value, QOS_CLASSES)
     text = f"`{value}` is no quality of service; there are {', '.join(f'`{name}`' for name in QOS_CLASSES)}"
-    return report.error(WRONG_LITERAL, text, span, replacing(span, f'"{close}"') if close else None)
+    return report.error("PE1006", text, span, replacing(span, f'"{close}"') if close else None)
 
 
 def _number(text: str) -> Fraction:
@@ -232,14 +231,14 @@ def whole(value: Fraction | int, negative: bool = False) -> int:
 def _integer(report: Report, value: int, type_: Type, span: Span) -> ir.Expr:
     if INT64_MIN <= value <= INT64_MAX:
         return ir.Const(type=type_, span=span, value=value)
-    return report.error(WRONG_LITERAL, f"the number is too large for {type_}: 64 bits hold it no more", span)
+    return report.error("PE1006", f"the number is too large for {type_}: 64 bits hold it no more", span)
 
 
 def empty(report: Report, expr: syntax.ListLiteral | syntax.MapLiteral, expected: Type | None) -> ir.Expr:
     """`[]` or `{}`, whose type only its place can tell."""
     kind, text = (Kind.LIST, "[]") if isinstance(expr, syntax.ListLiteral) else (Kind.MAP, "{}")
     if expected is None or expected.kind is not kind:
-        return report.error(UNKNOWN_TYPE, f"nothing here says what `{text}` holds", expr.span)
+        return report.error("PE1015", f"nothing here says what `{text}` holds", expr.span)
     if kind is Kind.LIST:
         return ir.ListExpr(type=expected, span=expr.span, items=())
     return ir.MapExpr(type=map_of(*expected.args), span=expr.span, entries=())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_cost, element
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import key_fact
@@ -33,7 +32,7 @@ def check_macro(context: Context, node: syntax.Call) -> ir.Expr:
     most = 3 if node.function == "map" else 2
     if not 2 <= len(node.args) <= most or not isinstance(node.args[0], syntax.Name):
         return context.failed(
-            WRONG_MACRO, f"`{node.function}` takes a new name and an expression: `.{node.function}(x, …)`", node.span
+            "PE1016", f"`{node.function}` takes a new name and an expression: `.{node.function}(x, …)`", node.span
         )
     variable = syntax.NameText(span=node.args[0].span, text=node.args[0].name)
     if context.is_taken(variable) or is_error(source):
@@ -46,7 +45,7 @@ def check_macro(context: Context, node: syntax.Call) -> ir.Expr:
 def _comprehension(context: Context, node: syntax.Call, source: ir.Expr, variable: str) -> ir.Expr:
     if source.type.kind not in (Kind.LIST, Kind.MAP):
         message = f"`{node.function}` runs over a list or a map, not over {source.type}"
-        return context.failed(WRONG_TYPE, message, source.span)
+        return context.failed("PE1005", message, source.span)
     local = element(variable, source.type.args[0], source, context)
     inner = context.binding(local)
     if source.type.kind is Kind.MAP:
@@ -84,15 +83,14 @@ def _result(fold: ir.Fold, element: Type, body: Type) -> Type:
 
 def _opt_map(context: Context, node: syntax.Call, source: ir.Expr, variable: str) -> ir.Expr:
     if source.type.kind is not Kind.OPTIONAL:
-        message = f"`{node.function}` is for optionals, this is {source.type}"
-        return context.failed(WRONG_TYPE, message, source.span)
+        return context.failed("PE1005", f"`{node.function}` is for optionals, this is {source.type}", source.span)
     local = ir.Local(type=source.type.args[0], span=source.span, **extent(source), name=variable)
     body = context.binding(local).check(node.args[1])
     flat = node.function == "optFlatMap"
     if is_error(body):
         return error_at(node.span)
     if flat and body.type.kind is not Kind.OPTIONAL:
-        return context.failed(WRONG_TYPE, f"`optFlatMap` makes an optional, this is {body.type}", body.span)
+        return context.failed("PE1005", f"`optFlatMap` makes an optional, this is {body.type}", body.span)
     return ir.OptMap(
         type=body.type if flat else optional_of(body.type),
         span=node.span,

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
-from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import error_at, replacing
 from policyengine.language.functions.relations import equal
@@ -40,19 +39,19 @@ def check_type(
         if len(args) != count:
             example = {"list": "list(string)", "map": "map(string, int)", "optional": "optional(int)"}[name]
             message = f"`{name}` takes {count} type{'s' * (count > 1)}: `{example}`"
-            context.report.error(WRONG_WORD, message, written.span)
+            context.report.error("PE2012", message, written.span)
             return None
         if kind is Kind.MAP and types and types[0] not in _KEYS:
-            context.report.error(WRONG_TYPE, "the keys of a map are string, int or bool", args[0].span)
+            context.report.error("PE1005", "the keys of a map are string, int or bool", args[0].span)
             return None
         return Type(kind, types) if len(types) == count else None
     known, fix = (*named, *_MADE_TYPES), None if args else "{}"
     message, meant = f"no type is called `{name}`", foreign_words.TYPES.get(name)
     if meant is not None:
-        context.failed(WRONG_WORD, f"{message}; write `{meant}`", written.span, replacing(written.span, meant))
+        context.failed("PE2012", f"{message}; write `{meant}`", written.span, replacing(written.span, meant))
         return None
     there = f"; there are {', '.join(f'`{one}`' for one in known)}"
-    context.report.unknown(WRONG_WORD, message, written.span, name, known, fix=fix, otherwise=there)
+    context.report.unknown("PE2012", message, written.span, name, known, fix=fix, otherwise=there)
     return None
 
 
@@ -65,8 +64,7 @@ def check_param(context: Context, member: syntax.Param, name: str, file: str) ->
     bounds = [constant(context, bound, type_) for bound in member.range or ()]
     values = [constant(context, value, type_) for value in member.values or ()]
     if bounds and type_.kind not in _RANGED:
-        message = f"{with_article(type_)} has no range; list its `values`"
-        context.report.error(PARAM_BOUNDS, message, member.span)
+        context.report.error("PE2007", f"{with_article(type_)} has no range; list its `values`", member.span)
         return None
     if is_error(default, *bounds, *values):
         return None
@@ -82,7 +80,7 @@ def check_param(context: Context, member: syntax.Param, name: str, file: str) ->
     )
     wrong = outside(param, param.default)
     if wrong:
-        context.report.error(PARAM_BOUNDS, wrong, member.default.span)
+        context.report.error("PE2007", wrong, member.default.span)
     return param
 
 
@@ -110,17 +108,17 @@ def constant(context: Context, expr: syntax.Expr, type_: Type) -> ir.Const:
     """A constant of a type; of type ERROR and value None, reported, for what is none."""
     report = context.report
     if not names_in(expr).isdisjoint(context.names.visible):
-        return report.error(OUT_OF_REACH, "a constant is wanted: it reads no let and no param", expr.span)
+        return report.error("PE1011", "a constant is wanted: it reads no let and no param", expr.span)
     checked = context.check(expr, type_)
     if is_error(checked):
         return error_at(expr.span)
     if checked.type != type_:
         is_text = checked.type == STRING and type_.kind not in (Kind.LIST, Kind.MAP, Kind.OPTIONAL)
         hint = "; write it without quotes" if is_text else ""
-        return report.error(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}{hint}", expr.span)
+        return report.error("PE1005", f"{with_article(type_)} is wanted, this is {checked.type}{hint}", expr.span)
     if not reads_nothing(checked):
-        return report.error(OUT_OF_REACH, "a constant is wanted: it reads nothing", expr.span)
+        return report.error("PE1011", "a constant is wanted: it reads nothing", expr.span)
     try:
         return ir.Const(type=type_, span=expr.span, value=evaluated(checked))
     except EvaluationError as error:
-        return report.error(WRONG_LITERAL, str(error), expr.span)
+        return report.error("PE1006", str(error), expr.span)

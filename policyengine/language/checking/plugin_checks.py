@@ -11,12 +11,6 @@ from typing import Any
 from msgspec import Struct
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import (
-    DUPLICATE_NAME,
-    PLUGIN_ARGUMENTS,
-    UNKNOWN_PLUGIN,
-    WRONG_WEIGHT,
-)
 from policyengine.language.checking.findings import Report
 from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
@@ -51,16 +45,14 @@ def check_use(scope: PolicyScope, member: syntax.Use, plugins: Plugins) -> ir.Pl
             # Weight 0 leaves a plugin's score out and keeps its filter.
             weight = check_weight(scope, member.weight, 0 if facts.filters else 1)
             if not facts.scores:
-                message = f"`{name}` gives no score, so it takes no weight"
-                scope.report.error(WRONG_WEIGHT, message, member.weight.span)
+                scope.report.error("PE2005", f"`{name}` gives no score, so it takes no weight", member.weight.span)
     return ir.PluginUse(name=name, weight=weight, arguments=arguments, span=member.span)
 
 
 def unknown_plugin(report: Report, name: syntax.NameText, plugins: Plugins) -> None:
     """Reports a name that no plugin has."""
     installed = f"; installed are {', '.join(f'`{plugin}`' for plugin in plugins)}"
-    message = f"no plugin is called `{name.text}`"
-    report.unknown(UNKNOWN_PLUGIN, message, name.span, name.text, plugins, otherwise=installed)
+    report.unknown("PE2003", f"no plugin is called `{name.text}`", name.span, name.text, plugins, otherwise=installed)
 
 
 def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Plugins) -> dict[str, Span]:
@@ -72,7 +64,7 @@ def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Pl
             continue
         name, what = member.plugin.text, "used" if isinstance(member, syntax.Use) else "disabled"
         if name in seen:
-            report.error(DUPLICATE_NAME, f"`{name}` is {seen[name]} already, and {what} here", member.plugin.span)
+            report.error("PE2002", f"`{name}` is {seen[name]} already, and {what} here", member.plugin.span)
         seen.setdefault(name, what)
         if isinstance(member, syntax.Disable):
             disabled[name] = member.span
@@ -90,12 +82,12 @@ def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[s
     try:
         data = plain(member.arguments)
     except NotPlainError as error:
-        error.reported(report, PLUGIN_ARGUMENTS, "an argument of a plugin is a literal, a list or a map of literals")
+        error.reported(report, "PE2004", "an argument of a plugin is a literal, a list or a map of literals")
         return {}
     wrong = _first_error(facts.arguments, data)
     if wrong is not None:
         path, text = wrong
-        report.error(PLUGIN_ARGUMENTS, f"`{member.plugin.text}`: {text}", _place(member.arguments, path))
+        report.error("PE2004", f"`{member.plugin.text}`: {text}", _place(member.arguments, path))
         return {}
     assert isinstance(data, dict)
     return data

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import check_names
-from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WEIGHT, WRONG_WORD
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, named, reached
 from policyengine.language.checking.findings import Report
@@ -112,7 +111,7 @@ class PolicyCheck:
         """The policy, whatever was reported about it."""
         members, scope = self._policy.members, self._own.scope
         if not self._policy.name.text.strip():
-            scope.report.error(WRONG_WORD, "a policy has a name", self._policy.name.span)
+            scope.report.error("PE2012", "a policy has a name", self._policy.name.span)
         self._rule_names()
         policy = ir.Policy(
             name=self._policy.name.text,
@@ -144,7 +143,7 @@ class PolicyCheck:
         scores = self._each(syntax.Score, check_score)
         for score in [score for score in scores if score.weight is None][MOST_TIERS:]:
             message = f"a policy has at most {MOST_TIERS} tiers, with those of its overlays"
-            self._own.scope.report.error(WRONG_WEIGHT, message, score.span)
+            self._own.scope.report.error("PE2005", message, score.span)
         return scores
 
     def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R]) -> tuple[_R, ...]:
@@ -198,7 +197,7 @@ def check_cost(report: Report, policy: ir.Policy, span: Span) -> bool:
     total = sum(map(cost, expressions_in(policy))) + _references(policy)
     if total > MOST_COST:
         message = f"one decision costs about {total:,} steps, and at most {MOST_COST:,} are allowed"
-        report.error(OVER_BUDGET, f"{message}; name what is repeated with `let`, and nest macros less deeply", span)
+        report.error("PE2019", f"{message}; name what is repeated with `let`, and nest macros less deeply", span)
     return total <= MOST_COST
 
 

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import OUT_OF_REACH, WRONG_TYPE
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import Report
 from policyengine.language.checking.intervals import Intervals
@@ -64,8 +63,7 @@ def typed(context: Context, expr: syntax.Expr, wanted: Type, what: str) -> ir.Ex
     if is_error(checked) or checked.type == wanted:
         return checked
     hint = "; it may be empty: add `.orValue(…)`" if checked.type.kind is Kind.OPTIONAL else ""
-    message = f"{what} is {with_article(wanted)}, this is {checked.type}{hint}"
-    return context.failed(WRONG_TYPE, message, expr.span)
+    return context.failed("PE1005", f"{what} is {with_article(wanted)}, this is {checked.type}{hint}", expr.span)
 
 
 # --- what a member may read -------------------------------------------------------------------------------
@@ -97,7 +95,7 @@ def _misread(context: Context, expr: ir.Expr, what: str, paths: list[Path], word
     """Reports one of the paths where it is read: in the expression itself, or through a let of it."""
     wanted = sorted(paths)
     path, span = next(((read.path, read.span) for read in fields(expr) if read.path in wanted), (wanted[0], expr.span))
-    return context.failed(OUT_OF_REACH, words.format(what=what, path=".".join(path)), span)
+    return context.failed("PE1011", words.format(what=what, path=".".join(path)), span)
 
 
 # --- parts of members -------------------------------------------------------------------------------------
@@ -126,8 +124,7 @@ def _shown(part: syntax.Expr, context: Context) -> ir.Expr:
     checked = context.check(part)
     if is_error(checked) or not holds_object(checked.type):
         return checked
-    message = f"{with_article(checked.type)} cannot be shown; name a field of it"
-    return context.failed(WRONG_TYPE, message, part.span)
+    return context.failed("PE1005", f"{with_article(checked.type)} cannot be shown; name a field of it", part.span)
 
 
 def check_order_key(key: syntax.OrderKey, context: Context, in_place: Callable[[ir.Expr], ir.Expr]) -> ir.OrderKey:
@@ -138,6 +135,5 @@ def check_order_key(key: syntax.OrderKey, context: Context, in_place: Callable[[
         if content.kind in _ORDERED:
             value = in_place(value)
         else:
-            message = f"{with_article(value.type)} has no order to sort by"
-            value = context.failed(WRONG_TYPE, message, key.value.span)
+            value = context.failed("PE1005", f"{with_article(value.type)} has no order to sort by", key.value.span)
     return ir.OrderKey(value=value, descending=key.descending, missing_first=key.missing == "first", span=key.span)

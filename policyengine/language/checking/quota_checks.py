@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
-from policyengine.language.checking.check_codes import (
-    DUPLICATE_NAME,
-    MISSING_FIELD,
-    WRONG_AMOUNT,
-    WRONG_LITERAL,
-    WRONG_TYPE,
-    WRONG_WORD,
-)
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import replacing
 from policyengine.language.checking.literal_types import NotPlainError, key_of
@@ -48,7 +40,7 @@ def check_quota(scope: PolicyScope, member: syntax.Quota) -> ir.Quota:
     if member.borrow is not None:
         borrow = without_node(context, typed(context, member.borrow, BOOL, "`borrow`"), "`borrow`")
     if member.guarantee is None and member.limit is None:
-        context.failed(MISSING_FIELD, "the quota has neither `guarantee` nor `limit`", member.name.span)
+        context.failed("PE2008", "the quota has neither `guarantee` nor `limit`", member.name.span)
     _in_order(context, guarantee, limit)
     return ir.Quota(
         name=member.name.text,
@@ -67,7 +59,7 @@ def _text(context: Context, by: syntax.Expr) -> ir.Expr:
     checked = context.check(by, STRING)
     if is_error(checked) or checked.type in (STRING, optional_of(STRING)):
         return checked
-    return context.failed(WRONG_TYPE, f"`by` is a string, or one that may be absent; this is {checked.type}", by.span)
+    return context.failed("PE1005", f"`by` is a string, or one that may be absent; this is {checked.type}", by.span)
 
 
 def reading_running(context: Context, expr: ir.Expr, what: str) -> ir.Expr:
@@ -86,7 +78,7 @@ def _in_order(context: Context, guarantee: dict[str, ir.Expr], limit: dict[str, 
         if owed is not None and most is not None and owed > most:
             amounts = (display(amount, _type_of(name)) for amount in (owed, most))
             message = "the guarantee of `{}`, {}, is above its limit, {}".format(name, *amounts)
-            context.failed(WRONG_AMOUNT, message, guarantee[name].span)
+            context.failed("PE2016", message, guarantee[name].span)
 
 
 def _amounts(context: Context, written: syntax.MapLiteral | None, field: str) -> dict[str, ir.Expr]:
@@ -98,13 +90,13 @@ def _amounts(context: Context, written: syntax.MapLiteral | None, field: str) ->
         if name is None or amount is None:
             continue
         if (known_amount(amount) or 0) < 0:
-            context.failed(WRONG_AMOUNT, "an amount is not negative", entry.value.span)
+            context.failed("PE2016", "an amount is not negative", entry.value.span)
         elif name in found:
-            context.failed(DUPLICATE_NAME, f"`{name}` is given twice in `{field}`", entry.key.span)
+            context.failed("PE2002", f"`{name}` is given twice in `{field}`", entry.key.span)
         else:
             found[name] = amount
     if written is not None and not written.entries:
-        context.failed(MISSING_FIELD, f"`{field}` names no resource, such as `{{cpu: 4}}`", written.span)
+        context.failed("PE2008", f"`{field}` names no resource, such as `{{cpu: 4}}`", written.span)
     return found
 
 
@@ -114,7 +106,7 @@ def _amount(context: Context, written: syntax.Expr, type_: Type) -> ir.Expr | No
     if is_error(checked):
         return None
     if checked.type not in (type_, optional_of(type_)):
-        context.failed(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}", written.span)
+        context.failed("PE1005", f"{with_article(type_)} is wanted, this is {checked.type}", written.span)
         return None
     checked = reading_running(context, checked, "an amount of a quota")
     if is_error(checked):
@@ -123,7 +115,7 @@ def _amount(context: Context, written: syntax.Expr, type_: Type) -> ir.Expr | No
         try:
             return ir.Const(type=type_, span=written.span, value=evaluated(checked))
         except EvaluationError as error:
-            context.failed(WRONG_LITERAL, str(error), written.span)
+            context.failed("PE1006", str(error), written.span)
             return None
     return checked
 
@@ -132,17 +124,17 @@ def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | Non
     try:
         name = key_of(entry)
     except NotPlainError as error:
-        error.reported(context.report, WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`")
+        error.reported(context.report, "PE2012", f"`{field}` takes names of resources, such as `cpu`")
         return None
     if name in DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
         return name
     message, span = f"no resource is called `{name}`", entry.key.span
     meant = "storage" if name == "ephemeral-storage" else foreign_words.vendors(name)
     if meant is not None:
-        context.failed(WRONG_WORD, f"{message}; did you mean `{meant}`?", span, replacing(span, meant))
+        context.failed("PE2012", f"{message}; did you mean `{meant}`?", span, replacing(span, meant))
     else:
         known = '; there are `cpu`, `memory`, `storage`, and `"vendor/x"`'
-        context.report.unknown(WRONG_WORD, message, span, name, DIMENSIONS, otherwise=known)
+        context.report.unknown("PE2012", message, span, name, DIMENSIONS, otherwise=known)
     return None
 
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import (
-    EMPTY_RULE,
-    MISSING_FIELD,
-    UNBOUNDED_SCORE,
-    WRONG_AMOUNT,
-    WRONG_TIME,
-    WRONG_TYPE,
-    WRONG_WEIGHT,
-)
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import wrapped
 from policyengine.language.checking.policy_scope import (
@@ -37,7 +28,7 @@ from policyengine.language.types import BOOL, DURATION, INT, STRING, Shape, Type
 def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter:
     """A filter: each require may rely on those before it."""
     if not member.requires:
-        scope.report.error(EMPTY_RULE, "the filter has no `require`, so it refuses nothing", member.name.span)
+        scope.report.error("PE2010", "the filter has no `require`, so it refuses nothing", member.name.span)
     context = scope.inside(member.name.text)
     when = check_when(scope, member.when, context)
     context = context.behind(when)
@@ -99,12 +90,12 @@ def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, mem
     if not content.is_number:
         hint = "; divide by a quantity, or take its `double(…)`" if content.is_quantity else ""
         message = f"a score is an int or a double, or an optional of one; this is {value.type}{hint}"
-        return context.failed(WRONG_TYPE, message, written.span)
+        return context.failed("PE1005", message, written.span)
     if member.normalize or scope.intervals.of(value).is_finite:
         return value
     message = "the score has no bounds that can be told: keep it within some by `clamp`, or `normalize` it"
     fix = wrapped(written.span, "clamp(", ", 0, 100)") if content == value.type else None
-    return context.failed(UNBOUNDED_SCORE, message, written.span, fix)
+    return context.failed("PE2006", message, written.span, fix)
 
 
 def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) -> int | ir.ParamRef:
@@ -114,13 +105,13 @@ def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) ->
     if is_error(checked):
         return smallest
     if not ends:
-        scope.report.error(WRONG_WEIGHT, "a weight is an int literal or an int param", written.span)
+        scope.report.error("PE2005", "a weight is an int literal or an int param", written.span)
         return smallest
     least, most = min(ends), max(ends)
     if not smallest <= least <= most <= LARGEST_WEIGHT:
         wrong = least if least < smallest else most
         message = f"a weight lies within {smallest} and {LARGEST_WEIGHT}, this may be {wrong}"
-        scope.report.error(WRONG_WEIGHT, message, written.span)
+        scope.report.error("PE2005", message, written.span)
     return checked if isinstance(checked, ir.ParamRef) else least
 
 
@@ -137,7 +128,7 @@ def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang:
 
     def field(name: str, written: syntax.Expr | None, wanted: Type) -> ir.Expr:
         if written is None:
-            return context.failed(MISSING_FIELD, f"the gang has no `{name}`", member.name.span)
+            return context.failed("PE2008", f"the gang has no `{name}`", member.name.span)
         value = typed(context, written, wanted, f"`{name}`")
         return _positive(context, reading_the_pod(context, value, f"`{name}`"), name, written.span)
 
@@ -163,14 +154,14 @@ def _is_word(context: Context, written: syntax.Expr | None, field: str, word: st
             return True
         case syntax.Literal(value=True) if word == "true":
             return True
-    context.failed(WRONG_TYPE, f"`{field}` takes one word: write `{field}: {word}`, or leave it out", written.span)
+    context.failed("PE1005", f"`{field}` takes one word: write `{field}: {word}`, or leave it out", written.span)
     return False
 
 
 def _positive(context: Context, value: ir.Expr, name: str, span: Span) -> ir.Expr:
     if isinstance(value, ir.Const) and isinstance(value.value, int) and value.value <= 0:
         least = "at least 1" if value.type == INT else "longer than nothing"
-        return context.failed(WRONG_TIME, f"`{name}` is {least}", span)
+        return context.failed("PE2009", f"`{name}` is {least}", span)
     return value
 
 
@@ -188,11 +179,11 @@ def check_permit(scope: PolicyScope, member: syntax.Permit) -> ir.Permit:
     delay, timeout = duration("delay", member.delay), duration("timeout", member.timeout)
     if (member.delay is None) == (member.until is None):
         what = "both `delay` and `until`: give one of them" if member.delay else "neither `delay` nor `until`"
-        context.failed(MISSING_FIELD, f"the permit has {what}", member.name.span)
+        context.failed("PE2008", f"the permit has {what}", member.name.span)
     ends = [one.value for one in (delay, timeout) if isinstance(one, ir.Const) and isinstance(one.value, int)]
     if len(ends) == 2 and ends[0] >= ends[1] and member.timeout is not None:
         message = "the timeout comes no later than the delay ends, so every pod would be refused"
-        context.failed(WRONG_TIME, message, member.timeout.span)
+        context.failed("PE2009", message, member.timeout.span)
     return ir.Permit(
         name=member.name.text,
         when=when,
@@ -215,7 +206,7 @@ def check_preempt(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Pr
         return None
     if member.victims is None and not member.order and member.max_victims is None:
         message = "the `preempt` has none of `victims`, `order by` and `maxVictims`, so it changes nothing"
-        scope.report.error(MISSING_FIELD, message, member.keyword_span)
+        scope.report.error("PE2008", message, member.keyword_span)
         return None
     when = check_when(scope, member.when, scope.inside("preempt"))
     context = scope.inside("preempt", victim=True).behind(when)
@@ -246,8 +237,8 @@ def _max_victims(scope: PolicyScope, written: syntax.Expr) -> ir.Expr:
         return checked
     ends = scope.ends_of(checked)
     if not ends:
-        return scope.report.error(WRONG_TYPE, "`maxVictims` is an int literal or an int param", written.span)
+        return scope.report.error("PE1005", "`maxVictims` is an int literal or an int param", written.span)
     if min(ends) < 1:
         message = f"`maxVictims` is at least 1, this may be {min(ends)}; to keep all pods write "
-        return scope.report.error(WRONG_AMOUNT, message + "`disable DefaultPreemption`", written.span)
+        return scope.report.error("PE2016", message + "`disable DefaultPreemption`", written.span)
     return checked

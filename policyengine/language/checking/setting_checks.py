@@ -13,13 +13,6 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import (
-    DUPLICATE_MEMBER,
-    DUPLICATE_NAME,
-    WRONG_TIME,
-    WRONG_WEIGHT,
-    WRONG_WORD,
-)
 from policyengine.language.checking.cluster_aggregates import field_at
 from policyengine.language.checking.findings import Report, replacing
 from policyengine.language.checking.param_checks import constant
@@ -51,7 +44,7 @@ def only(report: Report, members: Sequence[syntax.Member], kind: type[_M], keywo
     found = [member for member in members if isinstance(member, kind)]
     for member in found[1:]:
         first = Related(_keyword(found[0]), "given here first")
-        report.error(DUPLICATE_MEMBER, f"`{keyword}` is given twice", _keyword(member), related=(first,))
+        report.error("PE2001", f"`{keyword}` is given twice", _keyword(member), related=(first,))
     return found[0] if found else None
 
 
@@ -69,7 +62,7 @@ def check_scheduler(report: Report, members: Sequence[syntax.Member]) -> str:
     why = wrong_key(name)
     if why is not None:
         message = f"`{name[:80]}` is no scheduler name: {why}; an API server takes no events of such a scheduler"
-        report.error(WRONG_WORD, message, member.name.span)
+        report.error("PE2012", message, member.name.span)
     return name
 
 
@@ -83,7 +76,7 @@ def check_base(report: Report, members: Sequence[syntax.Member]) -> Base:
             return base
     close = report.closest(member.name.text, BASES)
     message = f"`{member.name.text}` is no base; there are `kubernetes`, `filters` and `none`"
-    report.error(WRONG_WORD, message, member.name.span, replacing(member.name.span, close) if close else None)
+    report.error("PE2012", message, member.name.span, replacing(member.name.span, close) if close else None)
     return "kubernetes"
 
 
@@ -94,7 +87,7 @@ def check_share(scope: PolicyScope, members: Sequence[syntax.Member]) -> int:
     if member is None or not isinstance(share, int):
         return 1
     if not 1 <= share <= 1000:
-        scope.report.error(WRONG_WEIGHT, "a share lies within 1 and 1000", member.value.span)
+        scope.report.error("PE2005", "a share lies within 1 and 1000", member.value.span)
     return share
 
 
@@ -123,13 +116,13 @@ def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queu
         first, last = (_seconds(scope, end) for end in member.backoff)
         if first > last:
             span = member.backoff[0].span.to(member.backoff[1].span)
-            scope.report.error(WRONG_TIME, "the first backoff is longer than the last", span)
+            scope.report.error("PE2009", "the first backoff is longer than the last", span)
         written = (("initial_backoff", member.backoff[0].span), ("max_backoff", member.backoff[1].span))
         queue = replace(queue, initial_backoff=first, max_backoff=last, written=written)
     if member.flush is not None:
         flush = _seconds(scope, member.flush)
         if flush == 0.0:
-            scope.report.error(WRONG_TIME, "`flush` is longer than nothing", member.flush.span)
+            scope.report.error("PE2009", "`flush` is longer than nothing", member.flush.span)
         queue = replace(queue, flush_after=flush, written=(*queue.written, ("flush_after", member.flush.span)))
     return queue
 
@@ -148,10 +141,9 @@ def _fair_weights(scope: PolicyScope, written: syntax.MapLiteral | None) -> tupl
         if not isinstance(tenant, str) or not isinstance(weight, float):
             continue
         if not 0.0 < weight <= LARGEST_WEIGHT:
-            message = f"a tenant's weight is above 0 and at most {LARGEST_WEIGHT}"
-            scope.report.error(WRONG_WEIGHT, message, entry.value.span)
+            scope.report.error("PE2005", f"a tenant's weight is above 0 and at most {LARGEST_WEIGHT}", entry.value.span)
         elif tenant in found:
-            scope.report.error(DUPLICATE_NAME, f"the tenant `{tenant}` is given twice", entry.key.span)
+            scope.report.error("PE2002", f"the tenant `{tenant}` is given twice", entry.key.span)
         found.setdefault(tenant, weight)
     return tuple(found.items())
 
@@ -162,7 +154,7 @@ def _seconds(scope: PolicyScope, written: syntax.Expr) -> float:
     if not isinstance(value, int):
         return nan
     if value < 0:
-        scope.report.error(WRONG_TIME, "a time is not negative", written.span)
+        scope.report.error("PE2009", "a time is not negative", written.span)
         return nan
     return value / 10**9
 
@@ -182,7 +174,7 @@ def check_on(scope: PolicyScope, member: syntax.OnLog) -> ir.OnLog:
     point = member.point.text
     if point not in POINTS:
         message = f"`{point}` is no point to log at; there are {', '.join(f'`{name}`' for name in POINTS)}"
-        scope.report.unknown(WRONG_WORD, message, member.point.span, point, POINTS)
+        scope.report.unknown("PE2012", message, member.point.span, point, POINTS)
     node = point in _WITH_NODE or point not in POINTS
     context = scope.inside(f"on {point}")
     when = check_when(scope, member.when, context, node=node)
@@ -200,9 +192,9 @@ def check_bind(scope: PolicyScope, members: Sequence[syntax.Member]) -> tuple[ir
     for key, written in member.annotations if member is not None else ():
         wrong = wrong_key(key.text)
         if wrong is not None:
-            scope.report.error(WRONG_WORD, f"`{key.text}` is no annotation key: {wrong}", key.span)
+            scope.report.error("PE2012", f"`{key.text}` is no annotation key: {wrong}", key.span)
         elif key.text in found:
-            scope.report.error(DUPLICATE_NAME, f"`{key.text}` is given twice", key.span)
+            scope.report.error("PE2002", f"`{key.text}` is given twice", key.span)
         value = check_template(written, scope.inside("bind"))
         span = syntax.Span(key.span.start, written.span.end)
         found.setdefault(key.text, ir.BindAnnotation(key=key.text, value=value, span=span))

@@ -24,7 +24,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_LITERAL, WRONG_TEST
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.expression import check_expression
 from policyengine.language.checking.findings import error_at
@@ -74,7 +73,7 @@ class _Test:
                 try:
                     return ir_test.GivenNow(now=parse_timestamp(text.text), span=step.span)
                 except EvaluationError as error:
-                    self._report.error(WRONG_LITERAL, str(error), text.span)
+                    self._report.error("PE1006", str(error), text.span)
                     return None
             case syntax.GivenParam():
                 return self._given_param(step)
@@ -87,7 +86,7 @@ class _Test:
                 return ir_test.ExpectOn(pod=pod.text, node=step.node.text, span=step.span)
             case syntax.ExpectBefore(pod=pod, other=other):
                 if pod.text == other.text:
-                    self._report.error(WRONG_TEST, "no pod comes before itself", other.span)
+                    self._report.error("PE2013", "no pod comes before itself", other.span)
                 else:
                     self._to_place(pod)
                     self._to_place(other)
@@ -108,7 +107,7 @@ class _Test:
 
     def _new(self, name: syntax.NameText, kind: str) -> bool:
         if name.text in self._named[kind]:
-            self._report.error(WRONG_TEST, f"the {kind} `{name.text}` is given twice", name.span)
+            self._report.error("PE2013", f"the {kind} `{name.text}` is given twice", name.span)
             return False
         self._named[kind].add(name.text)
         return True
@@ -125,7 +124,7 @@ class _Test:
     def _to_place(self, name: syntax.NameText) -> None:
         """A pod that the scheduler is to place."""
         if self._known(name, "pod") and name.text in self._standing:
-            self._report.error(WRONG_TEST, f"`{name.text}` is given on a node: it is never queued", name.span)
+            self._report.error("PE2013", f"`{name.text}` is given on a node: it is never queued", name.span)
 
     # --- given ----------------------------------------------------------------------------------------
 
@@ -135,12 +134,12 @@ class _Test:
         if param is None:
             if name not in names.visible:
                 known = {param.name for param in names.definitions.params.values()}
-                self._report.unknown(WRONG_TEST, f"no param is called `{name}`", step.name.span, name, known, fix=None)
+                self._report.unknown("PE2013", f"no param is called `{name}`", step.name.span, name, known, fix=None)
             return None
         value = constant(self._context, step.value, param.type)
         wrong = None if is_error(value) else outside(param, value.value)
         if wrong:
-            self._report.error(WRONG_TEST, wrong, step.value.span)
+            self._report.error("PE2013", wrong, step.value.span)
         return ir_test.GivenParam(name=name, value=value.value, span=step.span)
 
     def _fields(self, written: syntax.MapLiteral | None, kind: str) -> dict[str, object]:
@@ -151,14 +150,14 @@ class _Test:
                 if name in fields:
                     raise TwiceError(entry)
             except NotPlainError as error:
-                error.reported(self._report, WRONG_TEST, "a given value is a literal, a list or a map of literals")
+                error.reported(self._report, "PE2013", "a given value is a literal, a list or a map of literals")
                 continue
             self._field(entry, name, value, kind)
             fields[name] = value
         doubled = [name for name in OF_ONE_CONTAINER if name in fields and "containers" in fields]
         if doubled and written is not None:
             message = f"`{doubled[0]}` is said of each of the `containers`, or of the pod, not of both"
-            self._report.error(WRONG_TEST, message, written.span)
+            self._report.error("PE2013", message, written.span)
         return fields
 
     def _field(self, entry: syntax.MapEntry, name: str, value: object, kind: str) -> None:
@@ -166,16 +165,15 @@ class _Test:
         if name in known:
             wrong = wrong_value(value, known[name])
             if wrong:
-                self._report.error(WRONG_TEST, f"`{name}` is {wrong}", entry.value.span)
+                self._report.error("PE2013", f"`{name}` is {wrong}", entry.value.span)
         elif why := FOLLOWS[kind].get(name):
-            self._report.error(WRONG_TEST, f"`{name}` is not given: it {why}", span)
+            self._report.error("PE2013", f"`{name}` is not given: it {why}", span)
         elif name in ("cpu", "memory", "storage"):
             holder = "allocatable" if kind == "node" else "requests"
             message = f"a given {kind} has no field `{name}`; amounts stand in `{holder}: {{…}}`"
-            self._report.error(WRONG_TEST, message, span)
+            self._report.error("PE2013", message, span)
         else:
-            message = f"a given {kind} has no field `{name}`"
-            self._report.unknown(WRONG_TEST, message, span, name, known, fix=None)
+            self._report.unknown("PE2013", f"a given {kind} has no field `{name}`", span, name, known, fix=None)
 
 
 def is_known(context: Context, name: str, span: Span, kind: str, named: Mapping[str, Set[str]]) -> bool:
@@ -183,7 +181,7 @@ def is_known(context: Context, name: str, span: Span, kind: str, named: Mapping[
     if name in named[kind]:
         return True
     message = f"no rule or plugin is called `{name}`" if kind == "rule" else f"no {kind} was given as `{name}`"
-    context.report.unknown(WRONG_TEST, message, span, name, named[kind], fix='"{}"')
+    context.report.unknown("PE2013", message, span, name, named[kind], fix='"{}"')
     return False
 
 
@@ -235,16 +233,16 @@ def check_condition(context: Context, condition: syntax.Expr, named: Mapping[str
     if is_error(checked):
         return checked
     if checked.type != BOOL:
-        return context.failed(WRONG_TEST, f"`expect that` takes a bool, this is {checked.type}", condition.span)
+        return context.failed("PE2013", f"`expect that` takes a bool, this is {checked.type}", condition.span)
     parts = list(walk(checked))
     read = sorted(".".join(part.path) for part in parts if isinstance(part, ir.Field) and part.path[0] != "policy")
     read += [part.name for part in parts if isinstance(part, ir.LetRef)]
     if read:
         message = f'`expect that` asks about pods by name, as in `placed("p")`; it reads no `{read[0]}`'
-        return context.failed(OUT_OF_REACH, message, condition.span)
+        return context.failed("PE1011", message, condition.span)
     if not any(isinstance(part, ir.Call) and part.function in QUESTIONS for part in parts):
         known = ", ".join(f"`{question.written(name)}`" for name, question in QUESTIONS.items())
-        return context.failed(WRONG_TEST, f"the condition asks nothing of the run; ask {known}", condition.span)
+        return context.failed("PE2013", f"the condition asks nothing of the run; ask {known}", condition.span)
     return checked
 
 
@@ -254,7 +252,7 @@ def _question(context: Context, expr: syntax.Call, named: Mapping[str, Set[str]]
     given, most = len(expr.args), len(question.arguments)
     if not most - question.optional <= given <= most or len(names) < given:
         message = f"`{expr.function}` takes names in quotes: `{question.written(expr.function)}`"
-        return context.failed(NO_OVERLOAD, message, expr.span)
+        return context.failed("PE1004", message, expr.span)
     told = [(name, arg.span, kind) for name, kind, arg in zip(names, question.arguments, expr.args, strict=False)]
     if [name for name, span, kind in told if kind in named and not is_known(context, name, span, kind, named)]:
         return error_at(expr.span)

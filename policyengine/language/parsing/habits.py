@@ -58,8 +58,7 @@ def word_operator(stop: Stop) -> Diagnostic | None:
         sign = _WORD_OPERATORS[word]
         return stop.finding("PE0103", f"{quoted(token.text)} is no operator; write `{sign}`", token, sign)
     if word in _CALLED and begins_value(stop.following):
-        message = f"{quoted(token.text)} is no operator; write `a.{_CALLED[word]}(b)`"
-        return stop.finding("PE0103", message, token)
+        return stop.finding("PE0103", f"{quoted(token.text)} is no operator; write `a.{_CALLED[word]}(b)`", token)
     if word == "between" and begins_value(stop.following):
         return stop.finding("PE0103", "`between` is no operator; write `a >= low && a <= high`", token)
     return None
@@ -157,8 +156,7 @@ def sign(stop: Stop) -> Diagnostic | None:
             if (mark.kind, dot.kind) == ("QMARK", "DOT") and mark.end == dot.start:
                 span = Span(mark.start, dot.end)
                 fix = Fix("write `.?`", (Edit(span, ".?"),), safe=True)
-                message = "`?.` is written `.?`: it gives an optional"
-                return syntax_error("PE0105", message, stop.file, span, fix)
+                return syntax_error("PE0105", "`?.` is written `.?`: it gives an optional", stop.file, span, fix)
     return None
 
 

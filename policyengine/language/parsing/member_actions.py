@@ -283,8 +283,7 @@ class Actions(ExpressionActions):
         for name in _MAPS & found.keys():
             value_of = found[name]
             if value_of is not None and not isinstance(value_of, syntax.MapLiteral):
-                message = f"`{name}` takes a map, such as `{{cpu: 4, memory: 8Gi}}`"
-                self._report("PE0303", message, value_of.span)
+                self._report("PE0303", f"`{name}` takes a map, such as `{{cpu: 4, memory: 8Gi}}`", value_of.span)
                 found[name] = None
         return found
 
@@ -310,7 +309,6 @@ class Actions(ExpressionActions):
             return None
         written = self.strings.get(value.span.start)
         if not isinstance(value, syntax.Literal) or not isinstance(value.value, str) or written is None:
-            message = "an annotation's value is a string; fill in what you need with `{expr}`"
-            self._report("PE0303", message, value.span)
+            self._report("PE0303", "an annotation's value is a string; fill in what you need with `{expr}`", value.span)
             return None
         return self._seen(NameText(span=key.span, text=name)), self._template(written, value.span)

@@ -156,8 +156,7 @@ class _Splitter:
     def stray(self, token: Token) -> None:
         """Something at file level that is no block: one report up to the next block."""
         if self.begins(self.at):
-            message = f"`{token.text}` stands outside of any policy, library or overlay"
-            self.report("PE0109", message, token.span)
+            self.report("PE0109", f"`{token.text}` stands outside of any policy, library or overlay", token.span)
         elif token.kind in OPENING:
             self.closes_nothing(token)
         elif token.kind != "UNREADABLE":
@@ -300,8 +299,7 @@ class _Splitter:
         self.report("PE0108", message, token.span, fix)
 
     def closes_nothing(self, token: Token) -> None:
-        fix = Fix("remove it", (Edit(token.span, ""),))
-        self.report("PE0107", f"`{token.text}` closes nothing", token.span, fix)
+        self.report("PE0107", f"`{token.text}` closes nothing", token.span, Fix("remove it", (Edit(token.span, ""),)))
 
     def report(self, code: str, message: str, span: Span, fix: Fix | None = None) -> None:
         self.findings.append(syntax_error(code, message, self.source.file, span, fix))

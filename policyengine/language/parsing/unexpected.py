@@ -91,8 +91,7 @@ def _message_literal(stop: Stop) -> Diagnostic | None:
     after = stop.tokens[stop.index + 1 : stop.index + 3]
     looks_so = stop.token.kind == "LBRACE" and stop.before.kind == "NAME" and stop.wants_operator
     if looks_so and len(after) == 2 and (after[0].kind == "RBRACE" or after[1].kind == "COLON"):
-        message = 'there are no message literals; a map is written `{"key": value}`'
-        return stop.finding("PE0111", message, stop.token)
+        return stop.finding("PE0111", 'there are no message literals; a map is written `{"key": value}`', stop.token)
     return None
 
 
@@ -103,8 +102,7 @@ def _number(stop: Stop) -> Diagnostic | None:
         glued = before.text + token.text
         span = Span(before.start, token.end)
         fix = Fix(f"write `{glued}`", (Edit(span, glued),))
-        message = f"a suffix stands right behind its number: {quoted(glued)}"
-        return syntax_error("PE0201", message, stop.file, span, fix)
+        return syntax_error("PE0201", f"a suffix stands right behind its number: {quoted(glued)}", stop.file, span, fix)
     if before.kind == "DOT" and stop.index > 1 and stop.tokens[stop.index - 2].kind == "INT":
         number = stop.tokens[stop.index - 2]
         if number.end == before.start:
@@ -117,8 +115,7 @@ def _quotes(stop: Stop) -> Diagnostic | None:
     token = stop.token
     if stop.expected == {"STRING"} and is_word(token) and stop.index == 1 and stop.rule in _NAMED:
         article = "an" if stop.rule[0] in "aeiou" else "a"
-        message = f"the name of {article} {stop.rule} stands in quotes"
-        return stop.finding("PE0101", message, token, f'"{token.text}"')
+        return stop.finding("PE0101", f"the name of {article} {stop.rule} stands in quotes", token, f'"{token.text}"')
     if stop.expected == {"STRING"} and is_word(token) and stop.following.kind != "STRING":
         return stop.finding("PE0101", f'a name stands in quotes: `"{token.text}"`', token, f'"{token.text}"')
     wants_value = "INT" in stop.expected or stop.expected == {"STRING"}
@@ -203,8 +200,7 @@ def _anything(stop: Stop) -> Diagnostic:
     span = stop.token.span
     if stop.token.kind == "$END":
         span = Span(stop.before.start, stop.before.end) if stop.index else span
-    message = f"found {_shown(stop)}, expected {_expectations(stop)}"
-    return syntax_error("PE0101", message, stop.file, span)
+    return syntax_error("PE0101", f"found {_shown(stop)}, expected {_expectations(stop)}", stop.file, span)
 
 
 def _shown(stop: Stop) -> str:

@@ -203,8 +203,7 @@ def bool_literal(subject: Subject) -> Findings:
             for value, literal in ((node.left, node.right), (node.right, node.left)):
                 if (truth := _bool(literal)) is not None and _bool(value) is None:
                     fix = _condition(subject, node, value, truth == (node.op == "=="))
-                    message = f"comparing a condition with `{str(truth).lower()}` adds nothing"
-                    yield Finding(message, node.span, fix)
+                    yield Finding(f"comparing a condition with `{str(truth).lower()}` adds nothing", node.span, fix)
     for choice in subject.nodes_of(syntax.Conditional):
         then, otherwise = _bool(choice.then), _bool(choice.otherwise)
         if then is not None and otherwise is not None and then is not otherwise:
@@ -220,5 +219,4 @@ def _condition(subject: Subject, whole: syntax.Expr, value: syntax.Expr, holds: 
     """The fix that leaves a condition of the whole, or its negation."""
     before, behind = ("", "") if isinstance(value, _TIGHT) else ("(", ")")
     before = before if holds else f"!{before}"
-    text = f"{before}{subject.text(value.span)}{behind}"
-    return instead(text, *only(whole.span, value.span, before, behind))
+    return instead(f"{before}{subject.text(value.span)}{behind}", *only(whole.span, value.span, before, behind))

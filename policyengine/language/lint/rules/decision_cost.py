@@ -25,8 +25,7 @@ def ends_sharing(subject: Subject) -> Findings:
         if isinstance(place.member, ir.Score | ir.Filter | ir.Require) and place.what != "otherwise":
             for part in islice(filter(_own, walk(place.expr, subject.let_value)), 1):
                 span = part.span if subject.holds(part.span) else place.expr.span
-                message = f"`{_own(part)}` is another one for every pod: none shares what is computed here"
-                yield Finding(message, span)
+                yield Finding(f"`{_own(part)}` is another one for every pod: none shares what is computed here", span)
 
 
 def _own(part: ir.Expr) -> str:

@@ -99,8 +99,7 @@ def deprecated_label(subject: Subject) -> Findings:
         successor = DEPRECATED.get(key.text)
         if successor is not None:
             message = f"`{key.text}` is deprecated: it is `{successor}` now"
-            fix = Fix(f'write `"{successor}"`', (Edit(key.span, f'"{successor}"'),))
-            yield Finding(message, key.span, fix)
+            yield Finding(message, key.span, Fix(f'write `"{successor}"`', (Edit(key.span, f'"{successor}"'),)))
 
 
 @rule("PE3514", Severity.WARNING)

@@ -30,8 +30,7 @@ def unanchored_pattern(subject: Subject) -> Findings:
         if not _ANCHORED.match(pattern.value):
             plain = call.target is not None and _PLAIN.fullmatch(pattern.value)
             fix = Fix("write `contains`", (Edit(call.function_span, "contains"),), safe=True) if plain else None
-            message = "the pattern may match anywhere in the text: anchor it by `^` and `$`"
-            yield Finding(message, pattern.span, fix)
+            yield Finding("the pattern may match anywhere in the text: anchor it by `^` and `$`", pattern.span, fix)
 
 
 _CASES = {"lowerAscii": str.lower, "upperAscii": str.upper}
@@ -140,8 +139,7 @@ def share_as_percentage(subject: Subject) -> Findings:
             if isinstance(value, int | float) and 2 <= value <= 100 and _is_share(subject, share):
                 text = f"{value / 100:g}"
                 message = f"the other side is a share of a node, 1 for all of it: {value:g} % is `{text}`"
-                fix = Fix(f"write `{text}`", (Edit(literal.span, text),))
-                yield Finding(message, literal.span, fix)
+                yield Finding(message, literal.span, Fix(f"write `{text}`", (Edit(literal.span, text),)))
 
 
 def _is_share(subject: Subject, expr: ir.Expr) -> bool:
