@@ -8,20 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from policyengine.language.types import (
-    CPU,
-    INT,
-    MEMORY,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Reach,
-    Shape,
-    Type,
-    list_of,
-    object_of,
-    optional_of,
-)
+from policyengine.language.types import INT, QOS, Reach, Shape, Type, object_of, types_in
 
 
 class Attribute(Struct, frozen=True, kw_only=True):
@@ -60,9 +47,23 @@ class ObjectInfo(Struct, frozen=True):
     methods: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def field_of(name: str, type_: Type, doc: str, *, optional: bool = False) -> Attribute:
-    """A field of an object that stands for itself: what it changes with is said where the object is used."""
-    return Attribute(name=name, type=type_, doc=doc, optional=optional)
+def field_of(
+    name: str,
+    type_: str,
+    doc: str,
+    *changes: str,
+    optional: bool = False,
+    reach: Reach = Reach.CONSTANT,
+    evictable: bool = False,
+) -> Attribute:
+    """A field of an object, or a root, its type as a user reads it.
+
+    What the fields of a small object change with is said where the object is used.
+    """
+    (found,) = types_in(type_, {"qos": QOS})
+    return Attribute(
+        name=name, type=found, doc=doc, optional=optional, reach=reach, evictable=evictable, changes=changes
+    )
 
 
 def object_info_of(name: str, doc: str, *fields: Attribute, entries: Type | None = None) -> ObjectInfo:
@@ -70,92 +71,83 @@ def object_info_of(name: str, doc: str, *fields: Attribute, entries: Type | None
     return ObjectInfo(name, doc, {field.name: field for field in fields}, entries)
 
 
-RESOURCES = object_of("resources")
-LIMITS = object_of("limits")
-PORT = object_of("port")
 CONTAINER = object_of("container")
-TOLERATION = object_of("toleration")
-TAINT = object_of("taint")
-CONDITION = object_of("condition")
-VOLUME = object_of("volume")
-OWNER = object_of("owner")
-USAGE = object_of("usage")
 
 SMALL_OBJECTS: tuple[ObjectInfo, ...] = (
     object_info_of(
         "resources",
         'amounts by resource, 0 when unset; an extended one as `[?"vendor/x"]`, a count',
-        field_of("cpu", CPU, "processor time"),
-        field_of("memory", MEMORY, "memory"),
-        field_of("storage", STORAGE, "ephemeral storage"),
+        field_of("cpu", "cpu", "processor time"),
+        field_of("memory", "memory", "memory"),
+        field_of("storage", "storage", "ephemeral storage"),
         entries=INT,
     ),
     object_info_of(
         "limits",
         'amounts by resource; an unset one is absent; an extended one as `[?"vendor/x"]`, a count',
-        field_of("cpu", CPU, "processor time", optional=True),
-        field_of("memory", MEMORY, "memory", optional=True),
-        field_of("storage", STORAGE, "ephemeral storage", optional=True),
+        field_of("cpu", "cpu", "processor time", optional=True),
+        field_of("memory", "memory", "memory", optional=True),
+        field_of("storage", "storage", "ephemeral storage", optional=True),
         entries=INT,
     ),
     object_info_of(
         "port",
         "a port of a container",
-        field_of("name", STRING, "its name, '' without"),
-        field_of("containerPort", INT, "the port in the container"),
-        field_of("hostPort", INT, "the port on the node, 0 without"),
-        field_of("hostIP", STRING, "the address on the node, '' for all"),
-        field_of("protocol", STRING, "TCP, UDP or SCTP"),
+        field_of("name", "string", "its name, '' without"),
+        field_of("containerPort", "int", "the port in the container"),
+        field_of("hostPort", "int", "the port on the node, 0 without"),
+        field_of("hostIP", "string", "the address on the node, '' for all"),
+        field_of("protocol", "string", "TCP, UDP or SCTP"),
     ),
     object_info_of(
         "container",
         "a container of a pod",
-        field_of("name", STRING, "its name"),
-        field_of("image", STRING, "its image"),
-        field_of("requests", LIMITS, "resources.requests; an unset one is absent"),
-        field_of("limits", LIMITS, "resources.limits; an unset one is absent"),
-        field_of("ports", list_of(PORT), "its ports"),
+        field_of("name", "string", "its name"),
+        field_of("image", "string", "its image"),
+        field_of("requests", "limits", "resources.requests; an unset one is absent"),
+        field_of("limits", "limits", "resources.limits; an unset one is absent"),
+        field_of("ports", "list(port)", "its ports"),
     ),
     object_info_of(
         "toleration",
         "a toleration of a pod",
-        field_of("key", STRING, "the taint's key, '' for every key"),
-        field_of("operator", STRING, "Equal, Exists, Gt or Lt"),
-        field_of("value", STRING, "the taint's value"),
-        field_of("effect", STRING, "the taint's effect, '' for every effect"),
+        field_of("key", "string", "the taint's key, '' for every key"),
+        field_of("operator", "string", "Equal, Exists, Gt or Lt"),
+        field_of("value", "string", "the taint's value"),
+        field_of("effect", "string", "the taint's effect, '' for every effect"),
     ),
     object_info_of(
         "taint",
         "a taint of a node",
-        field_of("key", STRING, "its key"),
-        field_of("value", STRING, "its value, '' without"),
-        field_of("effect", STRING, "NoSchedule, PreferNoSchedule or NoExecute"),
+        field_of("key", "string", "its key"),
+        field_of("value", "string", "its value, '' without"),
+        field_of("effect", "string", "NoSchedule, PreferNoSchedule or NoExecute"),
     ),
     object_info_of(
         "condition",
         "a condition of a node",
-        field_of("type", STRING, "Ready, MemoryPressure, …"),
-        field_of("status", STRING, "True, False or Unknown"),
-        field_of("reason", STRING, "a word for machines"),
+        field_of("type", "string", "Ready, MemoryPressure, …"),
+        field_of("status", "string", "True, False or Unknown"),
+        field_of("reason", "string", "a word for machines"),
     ),
     object_info_of(
         "volume",
         "a volume of a pod",
-        field_of("name", STRING, "its name"),
-        field_of("claim", optional_of(STRING), "the persistent volume claim it uses"),
+        field_of("name", "string", "its name"),
+        field_of("claim", "optional(string)", "the persistent volume claim it uses"),
     ),
     object_info_of(
         "owner",
         "the controller of a pod",
-        field_of("kind", STRING, "ReplicaSet, Job, …"),
-        field_of("name", STRING, "its name"),
-        field_of("uid", STRING, "its uid"),
+        field_of("kind", "string", "ReplicaSet, Job, …"),
+        field_of("name", "string", "its name"),
+        field_of("uid", "string", "its uid"),
     ),
     object_info_of(
         "usage",
         "a node's measured use",
-        field_of("cpu", CPU, "processor time", optional=True),
-        field_of("memory", MEMORY, "memory", optional=True),
-        field_of("at", TIMESTAMP, "when it was measured", optional=True),
+        field_of("cpu", "cpu", "processor time", optional=True),
+        field_of("memory", "memory", "memory", optional=True),
+        field_of("at", "timestamp", "when it was measured", optional=True),
     ),
 )

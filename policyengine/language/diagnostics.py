@@ -44,6 +44,17 @@ class Fix(Struct, frozen=True):
     """Whether it may be applied unseen (`lint --fix`): it is no guess at what was meant."""
 
 
+def replacing(span: Span, text: str, safe: bool = False) -> Fix:
+    """A fix that writes something else in a place; `safe` where it cannot but be meant: `lint --fix` applies it."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe)
+
+
+def wrapped(span: Span, before: str, after: str) -> Fix:
+    """A fix that writes something around a place."""
+    edits = (Edit(Span(span.start, span.start), before), Edit(Span(span.end, span.end), after))
+    return Fix(f"write `{before}…{after}`", edits)
+
+
 class Related(Struct, frozen=True):
     """Another place that explains the finding: `opened here`."""
 
@@ -107,11 +118,8 @@ CODES: dict[str, tuple[str, str]] = {}
 
 
 def register(codes: Mapping[str, tuple[str, str]]) -> None:
-    """Adds codes with their title and page. One code has one meaning: another one for it is a bug.
-
-    Raises:
-        ValueError: a code is registered already, with another meaning.
-    """
+    """Adds codes with their title and page. One code has one meaning: another one for it is a bug. Raises ValueError: a
+    code is registered already, with another meaning."""
     for code, entry in codes.items():
         if CODES.setdefault(code, entry) != entry:
             raise ValueError(f"`{code}` is registered twice")

@@ -60,9 +60,8 @@ def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> o
         A plain value. A duration is a `timedelta` and a timestamp a `datetime` in UTC, both cut to microseconds;
         a quantity is an int (millicores, bytes); an optional is its content, or None; a type is its name.
 
-    Raises:
-        EvaluationError: the text is no expression, or it has no value (overflow, no such key, …).
-        TypeError: a binding is no plain value.
+    Raises EvaluationError: the text is no expression, or it has no value (overflow, no such key, …); TypeError: a
+    binding is no plain value.
     """
     values = {name: _taken_in(value, _DEEPEST) for name, value in (bindings or {}).items()}
     closure = _closure(expression, _DOTTED_TYPES.union(name for name in values if "." in name))
@@ -71,11 +70,8 @@ def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> o
 
 @lru_cache(maxsize=1024)
 def _closure(expression: str, dotted: frozenset[str]) -> Closure:
-    """The closure of an expression; `dotted` are the free names with dots in them.
-
-    Raises:
-        EvaluationError: the text is no expression.
-    """
+    """The closure of an expression; `dotted` are the free names with dots in them. Raises EvaluationError: the text is
+    no expression."""
     syntax, findings = parse_expression(expression)
     if syntax is None or findings:
         raise EvaluationError(findings[0].message if findings else "this is no expression")
@@ -166,11 +162,8 @@ class DynamicLowering:
         self._locals: list[str] = []
 
     def lower(self, expr: syntax.Expr) -> ir.Expr:
-        """The tree of an expression.
-
-        Raises:
-            EvaluationError: it holds what CEL on plain values has not (bytes, uint, messages), or a misused macro.
-        """
+        """The tree of an expression. Raises EvaluationError: it holds what CEL on plain values has not (bytes, uint,
+        messages), or a misused macro."""
         match expr:
             case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
                 return _made(ir.Const, expr, value=_value(expr, 1))
@@ -267,7 +260,8 @@ class DynamicLowering:
         source, count = self.lower(target), self._variable_count(expr)
         variables = tuple(arg.name for arg in expr.args[:count] if isinstance(arg, syntax.Name))
         *tests, body = self._within(variables, *expr.args[count:])
-        return _folded(expr, _FOLDS[expr.function], source, variables, tests[0] if tests else None, body)
+        fold, test = _FOLDS[expr.function], tests[0] if tests else None
+        return _made(ir.Comprehension, expr, fold=fold, source=source, variables=variables, condition=test, body=body)
 
     def _variable_count(self, expr: syntax.Call) -> int:
         """1 or 2: `l.all(x, e)`, `m.all(k, v, e)`, `m.transformList(k, v, [test,] e)`."""
@@ -286,7 +280,9 @@ class DynamicLowering:
         variable, value = expr.args[0].name, self.lower(expr.args[1])
         (body,) = self._within((variable,), expr.args[2])
         one = _made(ir.ListExpr, expr, items=((value, False),))
-        mapped = _folded(expr, ir.Fold.MAP, one, (variable,), None, body)
+        mapped = _made(
+            ir.Comprehension, expr, fold=ir.Fold.MAP, source=one, variables=(variable,), condition=None, body=body
+        )
         return _made(ir.Index, expr, operand=mapped, key=_made(ir.Const, expr, value=0))
 
     def _opt_map(self, expr: syntax.Call, target: syntax.Expr) -> ir.Expr:
@@ -301,18 +297,6 @@ class DynamicLowering:
 def _made(kind: type[_Made], expr: syntax.Expr, **fields: Any) -> _Made:
     """A node of type dyn, where the expression stands."""
     return kind(type=DYN, span=expr.span, **fields)
-
-
-def _folded(
-    expr: syntax.Expr,
-    fold: ir.Fold,
-    source: ir.Expr,
-    variables: tuple[str, ...],
-    condition: ir.Expr | None,
-    body: ir.Expr,
-) -> ir.Expr:
-    parts = {"source": source, "condition": condition, "body": body}
-    return _made(ir.Comprehension, expr, fold=fold, variables=variables, **parts)
 
 
 def _value(expr: _Number, sign: int) -> object:

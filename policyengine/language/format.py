@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from policyengine.language.diagnostics import Diagnostic, Source
@@ -34,11 +34,11 @@ def format_source(source: Source) -> tuple[str, list[Diagnostic]]:
         return source.text, findings
     cut = tokens_of(source)
     blocks, _ = split(cut.tokens, source)
-    return _Printer(source.text, cut, layout(cut.tokens, blocks)).run(), []
+    return _Printer(source.text, cut, _Layout(cut.tokens, blocks)).run(), []
 
 
 class _Printer:
-    def __init__(self, text: str, cut: Tokens, found: Layout) -> None:
+    def __init__(self, text: str, cut: Tokens, found: _Layout) -> None:
         self.text, self.tokens, self.layout = text, cut.tokens, found
         self.starts = [token.start for token in cut.tokens]
         self.comments = cut.comments
@@ -53,7 +53,7 @@ class _Printer:
         """Of the line that is being written."""
         self.open: list[tuple[int, int]] = []
         """The brackets around, if they have an element a line: the line's indent they were opened on, their own."""
-        self.opened: dict[int, Group] = {group.opener: group for group in found.groups}
+        self.opened = found.groups
         self.wide: dict[int, Group] = {}
         """Brackets with an element a line, by the index of the closing one."""
         self.breaks: set[int] = set(found.heads)
@@ -61,7 +61,7 @@ class _Printer:
         self.dropped: set[int] = set()
         self.commas: set[int] = set()
         self.padded: set[int] = set()
-        for group in found.groups:
+        for group in found.groups.values():
             self.plan(group)
         self.move_commas()
 
@@ -179,14 +179,11 @@ class _Printer:
 
     def blank_before(self, at: int, breaks: int) -> bool:
         """Whether an empty line stands before an element: the author's, and always one between blocks."""
-        if self.just_opened():
+        if not self.out or (self.open and self.out[-1] in ("(", "[", "{")):
             return False
         if at in self.earlier and not self.led:
             return breaks > 1 or not (self.tokens[at].kind == "IMPORT" == self.tokens[self.earlier[at]].kind)
         return breaks > 1
-
-    def just_opened(self) -> bool:
-        return not self.out or (bool(self.open) and self.out[-1] in ("(", "[", "{"))
 
     def spaced(self, at: int) -> bool:
         """Whether a space stands before a token on its line."""
@@ -225,37 +222,25 @@ class Group:
     elements: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Layout:
-    """The brackets of a file, and the tokens that stand close to what is before or behind them."""
-
-    groups: list[Group] = field(default_factory=list)
-    close_before: set[int] = field(default_factory=set)
-    close_behind: set[int] = field(default_factory=set)
-    spaced: set[int] = field(default_factory=set)
-    """The `?` and `:` of conditions, which have a space on either side."""
-    heads: list[int] = field(default_factory=list)
-    """Where the blocks begin."""
-
-
 Part = Applied | Token
 
 
-def layout(tokens: Sequence[Token], blocks: Sequence[Block]) -> Layout:
-    """The layout of a file that has no mistakes."""
-    survey = _Survey(tokens)
-    for block in blocks:
-        survey.block(block)
-    survey.layout.groups = list(survey.groups.values())
-    return survey.layout
+class _Layout:
+    """The brackets of a file without mistakes, and the tokens that stand close to what is before or behind them."""
 
-
-class _Survey:
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.layout = Layout()
+    def __init__(self, tokens: Sequence[Token], blocks: Sequence[Block]) -> None:
         self.tokens = tokens
         self.starts = [token.start for token in tokens]
         self.groups: dict[int, Group] = {}
+        """By their opening brackets."""
+        self.close_before: set[int] = set()
+        self.close_behind: set[int] = set()
+        self.spaced: set[int] = set()
+        """The `?` and `:` of conditions, which have a space on either side."""
+        self.heads: list[int] = []
+        """Where the blocks begin."""
+        for block in blocks:
+            self.block(block)
 
     def at(self, offset: int) -> int:
         """The index of the first token that begins at an offset or behind it."""
@@ -264,7 +249,7 @@ class _Survey:
     # --- blocks and members ---------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
-        self.layout.heads.append(self.at(block.head.span.start))
+        self.heads.append(self.at(block.head.span.start))
         self.piece(block.head)
         for member in block.members:
             self.piece(member)
@@ -280,7 +265,7 @@ class _Survey:
 
     def applied(self, rule: str, span: Span, parts: Sequence[Part]) -> None:
         """Notes what one application of a rule of the grammar tells."""
-        start, end, found = self.at(span.start), span.end, self.layout
+        start, end = self.at(span.start), span.end
         if rule in _BRACKETS:
             form, before = _BRACKETS[rule]
             self.group(form, start + before, end, parts)
@@ -291,22 +276,22 @@ class _Survey:
             fields = self.groups[self.at(parts[-1].span.start)]
             self.groups[fields.opener] = replace(fields, form=Form.BODY)
         elif rule in _BEHIND_OPERAND:
-            found.close_before.add(self.at(parts[0].span.end))
+            self.close_before.add(self.at(parts[0].span.end))
         elif rule == "dotted_name":
-            found.close_before.update(range(start + 1, self.at(end)))
+            self.close_before.update(range(start + 1, self.at(end)))
         elif rule == "type_ref" and len(parts) > 1:
-            found.close_before.add(self.at(parts[0].span.end))
+            self.close_before.add(self.at(parts[0].span.end))
         elif rule == "unary":
-            found.close_behind.add(start)
+            self.close_behind.add(start)
         elif rule == "conditional":
-            found.spaced |= {self.at(parts[0].span.end), self.at(parts[1].span.end)}
+            self.spaced |= {self.at(parts[0].span.end), self.at(parts[1].span.end)}
         if rule in _CALLED:
             self.called(parts[_CALLED[rule] :], end)
 
     def called(self, parts: Sequence[Part], end: int) -> None:
         """Notes a function's name and what stands in brackets behind it."""
         opener = self.at(parts[0].span.end)
-        self.layout.close_before.add(opener)
+        self.close_before.add(opener)
         inside = parts[1] if len(parts) > 1 else None
         if isinstance(inside, Applied) and inside.rule in ("arguments", "parameters"):
             closer = self.at(inside.span.end)

@@ -51,11 +51,8 @@ def _overload(name: str, types: tuple[Type, ...]) -> Overload:
 
 
 def _dispatched(call: ir.Call, *values: Any) -> Any:
-    """A function on values that carry their kinds.
-
-    Raises:
-        EvaluationError: there is no such function, or none for these values, or it has no result.
-    """
+    """A function on values that carry their kinds. Raises EvaluationError: there is no such function, or none for these
+    values, or it has no result."""
     row = FUNCTIONS.get(call.function)
     if row is None:
         raise EvaluationError(f"no function is called `{shortened(call.function)}`")

@@ -40,11 +40,7 @@ class SourceError(ValueError):
 
 
 def read_source(path: str | Path) -> Source:
-    """Reads a policy file.
-
-    Raises:
-        SourceError: it is missing, a folder, unreadable, empty, over 1 MiB or not UTF-8.
-    """
+    """Reads a policy file. Raises SourceError: it is missing, a folder, unreadable, empty, over 1 MiB or not UTF-8."""
     place = Path(path)
     try:
         raw = regular_file.read(place, MAX_TEXT)
@@ -60,11 +56,8 @@ def read_source(path: str | Path) -> Source:
 
 
 def decode_source(raw: bytes, file: str) -> Source:
-    """The text of a policy file's bytes; a byte order mark is dropped.
-
-    Raises:
-        SourceError: it is empty, over 1 MiB or not UTF-8.
-    """
+    """The text of a policy file's bytes; a byte order mark is dropped. Raises SourceError: it is empty, over 1 MiB or
+    not UTF-8."""
     if len(raw) > MAX_TEXT:
         raise SourceError(f"`{file}` {_TOO_LARGE}")
     try:

@@ -90,11 +90,7 @@ class Names:
 
 
 def evaluated(expr: ir.Expr, names: Names | None = None) -> Any:
-    """The value of an expression that reads no free name.
-
-    Raises:
-        EvaluationError: it has none.
-    """
+    """The value of an expression that reads no free name. Raises EvaluationError: it has none."""
     return (names or Names()).closure(expr)(Evaluation())
 
 
@@ -158,11 +154,8 @@ def _looked_up(value: Any, key: Any, find: Find, is_optional: bool, is_typed: bo
 
 
 def found_in(container: Any, key: Any) -> Any:
-    """What a map or list holds for a key, `ABSENT` for nothing.
-
-    Raises:
-        EvaluationError: the container is neither, or has no keys of this kind.
-    """
+    """What a map or list holds for a key, `ABSENT` for nothing. Raises EvaluationError: the container is neither, or
+    has no keys of this kind."""
     if isinstance(container, Mapping):
         if not is_key(key):
             raise EvaluationError(f"{_name(key)} is no key of a map")

@@ -7,6 +7,8 @@ is computed once, whatever is NODE is a column.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from enum import Enum, IntEnum
 
 from msgspec import Struct
@@ -113,6 +115,27 @@ def holds_object(type_: Type) -> bool:
 def object_of(name: str) -> Type:
     """A thing with fields, by its name in the schema."""
     return Type(Kind.OBJECT, (), name)
+
+
+_WORD = re.compile(r"\w+|[()]")
+_PLAIN = {kind.value: Type(kind) for kind in Kind}
+
+
+def types_in(text: str, known: Mapping[str, Type]) -> list[Type]:
+    """The types that a text names, as a user reads them: `list(string)`, `map(string, int), qos`.
+
+    A word is one of the `known`, a kind, or a thing with fields.
+    """
+    found: list[list[Type]] = [[]]
+    for word in _WORD.findall(text):
+        if word == "(":
+            found.append([])
+        elif word == ")":
+            arguments = tuple(found.pop())
+            found[-1].append(Type(found[-1].pop().kind, arguments))
+        else:
+            found[-1].append(known.get(word) or _PLAIN.get(word) or object_of(word))
+    return found[0]
 
 
 class Shape(IntEnum):

@@ -111,11 +111,7 @@ def from_key(key: object) -> object:
 
 
 def elements(value: object) -> Iterator[object]:
-    """What a macro runs over: the items of a list, the keys of a map.
-
-    Raises:
-        EvaluationError: the value is neither.
-    """
+    """What a macro runs over: the items of a list, the keys of a map. Raises EvaluationError: the value is neither."""
     if isinstance(value, Mapping):
         return map(from_key, value)
     if isinstance(value, list | tuple):
@@ -135,11 +131,7 @@ TYPE_NAMES: Mapping[str, TypeValue] = {type_.name: type_ for type_ in TYPE_VALUE
 
 
 def type_of(value: object) -> TypeValue:
-    """`type(x)`.
-
-    Raises:
-        EvaluationError: the value is of a type CEL does not have.
-    """
+    """`type(x)`. Raises EvaluationError: the value is of a type CEL does not have."""
     if isinstance(value, TypeValue):
         return TYPE_VALUES[Kind.TYPE]
     found = TYPE_VALUES.get(kind_of(value))
@@ -176,11 +168,8 @@ _LONGEST = 64
 
 @lru_cache(maxsize=4096)
 def parse_duration(text: str) -> int:
-    """`1h30m`, `1.5s`, `-250ms` as nanoseconds: Go's grammar, as CEL's `duration()` takes it.
-
-    Raises:
-        EvaluationError: the text is no duration, or one beyond 292 years.
-    """
+    """`1h30m`, `1.5s`, `-250ms` as nanoseconds: Go's grammar, as CEL's `duration()` takes it. Raises EvaluationError:
+    the text is no duration, or one beyond 292 years."""
     match = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise EvaluationError(f"`{shortened(text)}` is not a duration; write `90s` or `1h30m`")
@@ -190,11 +179,8 @@ def parse_duration(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_timestamp(text: str) -> int:
-    """An RFC 3339 time as nanoseconds since 1970.
-
-    Raises:
-        EvaluationError: the text is no such time, or one that nanoseconds in 64 bits do not reach (1677 to 2262).
-    """
+    """An RFC 3339 time as nanoseconds since 1970. Raises EvaluationError: the text is no such time, or one that
+    nanoseconds in 64 bits do not reach (1677 to 2262)."""
     match = _TIMESTAMP.fullmatch(text) if len(text) <= _LONGEST else None
     try:
         if match is None:
@@ -279,11 +265,7 @@ _NUMBERS = {
 
 
 def in_int64(value: int) -> int:
-    """The value, if 64 bits hold it.
-
-    Raises:
-        EvaluationError: they do not.
-    """
+    """The value, if 64 bits hold it. Raises EvaluationError: they do not."""
     if INT64_MIN <= value <= INT64_MAX:
         return value
     raise EvaluationError("integer overflow")

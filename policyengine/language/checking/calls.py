@@ -11,10 +11,11 @@ from policyengine.language.checking import foreign_words
 from policyengine.language.checking.cluster_aggregates import check_cost, check_method, field_at
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import library_of, not_in_library
-from policyengine.language.checking.findings import error_at, replacing, wrapped
+from policyengine.language.checking.findings import error_at
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import EQUALITIES, overload_for
+from policyengine.language.diagnostics import replacing, wrapped
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
@@ -58,14 +59,8 @@ def check_call(context: Context, node: syntax.Call, expected: Type | None) -> ir
         return not_in_library(context, library, name, node.function_span)
     if isinstance(target, syntax.Name) and target.name == "optional" and "optional" not in context.locals:
         name, target = f"optional.{name}", None
-    if name == "random" and target is None:
-        return _random(context, node)
-    if name == "history" and target is None:
-        return _history(context, node)
-    if name == "podGroup" and target is None:
-        return _pod_group(context, node)
-    if name == "toQuantity" and target is None:
-        return _to_quantity(context, node)
+    if name in _OF_THEIR_OWN and target is None:
+        return _OF_THEIR_OWN[name](context, node)
     args = node.args if target is None else (target, *node.args)
     function = FUNCTIONS.get(name)
     if function is None or function.style is Style.OPERATOR or "/" in name:
@@ -236,10 +231,10 @@ def _hint(function: Function, types: Sequence[Type]) -> str:
         return "; text becomes a number by `toInt(…).orValue(0)`"
     if function.name == "or":
         return "; a default is given by `.orValue(…)`"
-    if function.style is Style.OPERATOR and (hint := _operator_hint(function, types)):
-        return hint
     if function.style is not Style.OPERATOR:
         return f"; it takes {_signatures(function, types)}"
+    if hint := _operator_hint(function, types):
+        return hint
     if len(types) == 2 and all(type_.is_quantity for type_ in types):
         if types[0] == types[1]:
             return "; a quantity is scaled by a number"
@@ -270,9 +265,6 @@ def _and(types: Sequence[Type], actual: Sequence[Type] = ()) -> str:
     if len(words) < 2:
         return words[0] if words else "nothing"
     return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-# --- functions with arguments of their own kind --------------------------------------------------------
 
 
 def _literals_checked(context: Context, function: Function, call: ir.Expr) -> ir.Expr:
@@ -353,3 +345,7 @@ def _pod_group(context: Context, node: syntax.Call) -> ir.Expr:
     groups = ir.Field(type=POD_GROUP, span=node.span, reach=Reach.CLUSTER, path=NAMED_GROUPS)
     whole = (groups, field_at(("pod", "namespace"), node.span), *args)
     return ir.Call(type=optional_of(POD_GROUP), span=node.span, **extent(*whole), function="podGroup", args=whole)
+
+
+_OF_THEIR_OWN = {"random": _random, "history": _history, "podGroup": _pod_group, "toQuantity": _to_quantity}
+"""Functions with arguments of their own kind."""

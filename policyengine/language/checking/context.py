@@ -16,7 +16,6 @@ from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, Kind, Type
 
-NO_REMEDIES: Mapping[Kind, str] = {}
 Named = syntax.Param | syntax.Let | syntax.Function
 
 
@@ -113,21 +112,18 @@ class Context(Struct, frozen=True):
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
         return self.checker(self, expr, expected)
 
-    def check_bool(self, expr: syntax.Expr, why: str, remedies: Mapping[Kind, str] = NO_REMEDIES) -> ir.Expr:
-        """The typed tree of an expression that has to be a bool; `why` begins the finding about another one, and the
-        remedy for its type ends it."""
+    def check_bool(self, expr: syntax.Expr, why: str, of_text: str = "") -> ir.Expr:
+        """The typed tree of an expression that has to be a bool; `why` begins the finding about another one, and
+        `of_text` ends that about a string."""
         checked = self.check(expr)
         if is_error(checked) or checked.type == BOOL:
             return checked
-        return self.failed("PE1005", f"{why}, this is {checked.type}{remedies.get(checked.type.kind, '')}", expr.span)
+        hint = of_text if checked.type.kind is Kind.STRING else ""
+        return self.failed("PE1005", f"{why}, this is {checked.type}{hint}", expr.span)
 
     def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
         """Reports an expression, and returns what stands for it."""
         return self.report.error(code, message, span, fix)
-
-    def knows(self, fact: Fact) -> bool:
-        """Whether what the fact tells of is sure to be there."""
-        return fact in self.facts
 
     def knowing(self, *facts: Fact) -> Context:
         """The same place with more facts; with too many none is added."""

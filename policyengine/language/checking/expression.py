@@ -13,7 +13,7 @@ from policyengine.language.checking.calls import check_call, resolve
 from policyengine.language.checking.cluster_aggregates import check_use
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select, shown_path
-from policyengine.language.checking.findings import error_at, replacing, wrapped
+from policyengine.language.checking.findings import error_at
 from policyengine.language.checking.foreign_words import NO_NULL, key_text, split_key
 from policyengine.language.checking.literal_types import (
     converted,
@@ -24,6 +24,7 @@ from policyengine.language.checking.literal_types import (
     signed_number,
 )
 from policyengine.language.checking.macros import check_macro, is_macro
+from policyengine.language.diagnostics import replacing, wrapped
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import ROOTS
@@ -86,16 +87,14 @@ def _logic(context: Context, expr: syntax.Binary, op: OneOf["&&", "||"]) -> ir.E
     """A chain of one operator: each part may rely on what the parts before it established."""
     operands: list[ir.Expr] = []
     for part in _chain(expr):
-        operand = context.check_bool(part, f"`{op}` takes bools", _ONE_OF)
+        of_text = '; whether a value is one of several is asked by `x in ["a", "b"]`'
+        operand = context.check_bool(part, f"`{op}` takes bools", of_text)
         operands.append(operand)
         context = context.behind(operand, op == "&&")
     if is_error(*operands):
         return error_at(expr.span)
     flat = [inner for part in operands for inner in _flattened(part, op)]
     return ir.Logic(type=BOOL, span=expr.span, **extent(*flat), op=op, operands=tuple(flat))
-
-
-_ONE_OF = {Kind.STRING: '; whether a value is one of several is asked by `x in ["a", "b"]`'}
 
 
 def _chain(expr: syntax.Binary) -> list[syntax.Expr]:

@@ -13,8 +13,8 @@ from policyengine.language.checking import foreign_words
 from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
-from policyengine.language.checking.findings import error_at, replacing
-from policyengine.language.diagnostics import Edit, Fix
+from policyengine.language.checking.findings import error_at
+from policyengine.language.diagnostics import Edit, Fix, replacing
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
 from policyengine.language.syntax import Span
@@ -145,7 +145,7 @@ def _select(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
         return _no_field(context, node, content)
     if absent or known.optional:
         optional = absent or node.optional
-        if not optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
+        if not optional and key_fact(operand, field_name(node.field, operand)) not in context.facts:
             return _unguarded(context, node, f"has({shown_path(node)})", f".?{node.field}")
         type_ = _flat(known.type) if optional else known.type
         return ir.Select(
@@ -270,9 +270,9 @@ def _lookup(context: Context, node: syntax.Index | syntax.Select, operand: ir.Ex
 
 def _guarded(operand: ir.Expr, key: ir.Expr, context: Context) -> bool:
     if operand.type.kind is Kind.MAP:
-        return context.knows(key_fact(operand, key))
+        return key_fact(operand, key) in context.facts
     if isinstance(key, ir.Const) and isinstance(key.value, int) and key.value >= 0:
-        return context.knows(size_fact(operand, key.value + 1))
+        return size_fact(operand, key.value + 1) in context.facts
     return False
 
 

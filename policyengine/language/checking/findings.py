@@ -9,13 +9,13 @@ from msgspec import Struct, field
 from policyengine.language import ir
 from policyengine.language.diagnostics import (
     Diagnostic,
-    Edit,
     Fix,
     Related,
     Severity,
     pages_of,
     printable,
     register,
+    replacing,
 )
 from policyengine.language.syntax import Span
 from policyengine.language.types import ERROR, Type
@@ -214,14 +214,3 @@ class Report(Struct):
 def error_at(span: Span) -> ir.Const:
     """What stands for an expression that was reported."""
     return ir.Const(type=ERROR, span=span, value=None)
-
-
-def replacing(span: Span, text: str, safe: bool = False) -> Fix:
-    """A fix that writes something else in a place; `safe` where it cannot but be meant: `lint --fix` applies it."""
-    return Fix(f"write `{text}`", (Edit(span, text),), safe)
-
-
-def wrapped(span: Span, before: str, after: str) -> Fix:
-    """A fix that writes something around a place."""
-    edits = (Edit(Span(span.start, span.start), before), Edit(Span(span.end, span.end), after))
-    return Fix(f"write `{before}…{after}`", edits)

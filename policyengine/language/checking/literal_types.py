@@ -10,8 +10,9 @@ from fractions import Fraction
 from typing import TypeGuard
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.findings import Report, replacing
+from policyengine.language.checking.findings import Report
 from policyengine.language.checking.foreign_words import key_text
+from policyengine.language.diagnostics import replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.syntax import Span
 from policyengine.language.types import (

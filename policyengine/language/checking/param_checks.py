@@ -8,7 +8,8 @@ from types import MappingProxyType
 from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.findings import error_at, replacing
+from policyengine.language.checking.findings import error_at
+from policyengine.language.diagnostics import replacing
 from policyengine.language.functions.relations import equal
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.scalar_evaluator import evaluated

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.bounds import Intervals
 from policyengine.language.checking.block_names import check_names
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, named, reached
 from policyengine.language.checking.findings import Report
-from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
     File,
     Imported,

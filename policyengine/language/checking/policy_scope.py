@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.bounds import Intervals
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import Report
-from policyengine.language.checking.intervals import Intervals
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import extent, fields, is_error
 from policyengine.language.types import BOOL, INT, QUANTITIES, Kind, Shape, Type, content_of, holds_object

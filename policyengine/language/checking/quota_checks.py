@@ -5,7 +5,6 @@ from __future__ import annotations
 from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.findings import replacing
 from policyengine.language.checking.literal_types import NotPlainError, key_of
 from policyengine.language.checking.param_checks import reads_nothing
 from policyengine.language.checking.policy_scope import (
@@ -16,6 +15,7 @@ from policyengine.language.checking.policy_scope import (
     typed,
     without_node,
 )
+from policyengine.language.diagnostics import replacing
 from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.ir.ir_walk import is_error, known_amount
 from policyengine.language.scalar_evaluator import evaluated

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.context import Context
-from policyengine.language.checking.findings import wrapped
 from policyengine.language.checking.policy_scope import (
     PolicyScope,
     check_order_key,
@@ -17,6 +16,7 @@ from policyengine.language.checking.policy_scope import (
     typed,
 )
 from policyengine.language.checking.setting_checks import LARGEST_WEIGHT, only
+from policyengine.language.diagnostics import wrapped
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute
 from policyengine.language.syntax import Span

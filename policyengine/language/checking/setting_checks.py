@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.cluster_aggregates import field_at
-from policyengine.language.checking.findings import Report, replacing
+from policyengine.language.checking.findings import Report
 from policyengine.language.checking.param_checks import constant
 from policyengine.language.checking.policy_scope import (
     PolicyScope,
@@ -25,7 +25,7 @@ from policyengine.language.checking.policy_scope import (
     typed,
     without_node,
 )
-from policyengine.language.diagnostics import Related
+from policyengine.language.diagnostics import Related, replacing
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, DURATION, INT, STRING
 

@@ -101,11 +101,7 @@ def quotient(a: int, b: int) -> float:
 
 
 def whole(value: float) -> int:
-    """A whole double as an int.
-
-    Raises:
-        EvaluationError: it is not finite, or 64 bits do not hold it.
-    """
+    """A whole double as an int. Raises EvaluationError: it is not finite, or 64 bits do not hold it."""
     if not math.isfinite(value):
         raise EvaluationError("not a finite number")
     return in_int64(int(value))
@@ -186,7 +182,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"int, int -> int": remainder},
         bounds=of_numbers(answer_bounds.remainder),
         cost=Cost("divide"),
-        mutants=[],
     ),
     function(
         "-_",
@@ -195,6 +190,5 @@ FUNCTIONS: tuple[Function, ...] = (
         {"int -> int": negate, "double -> double": operator.neg, "scalable -> scalable": negate},
         bounds=of_numbers(answer_bounds.negative),
         cost=Cost("add"),
-        mutants=[],
     ),
 )

@@ -52,11 +52,7 @@ class Semver:
 
 @lru_cache(maxsize=4096)
 def to_quantity(text: str) -> ExactQuantity:
-    """`quantity('10Gi')`.
-
-    Raises:
-        EvaluationError: the text is no quantity.
-    """
+    """`quantity('10Gi')`. Raises EvaluationError: the text is no quantity."""
     try:
         return ExactQuantity(quantity.nanos(text))
     except quantity.QuantityError as error:
@@ -65,11 +61,8 @@ def to_quantity(text: str) -> ExactQuantity:
 
 @lru_cache(maxsize=4096)
 def to_semver(text: str, normalize: bool = False) -> Semver:
-    """`semver('1.2.3-rc.1')`; normalised, `v1.02` counts as `1.2.0`.
-
-    Raises:
-        EvaluationError: the text is no such version.
-    """
+    """`semver('1.2.3-rc.1')`; normalised, `v1.02` counts as `1.2.0`. Raises EvaluationError: the text is no such
+    version."""
     match = _VERSION.fullmatch(_normalized(text) if normalize else text) if len(text) <= _LONGEST else None
     if match is None:
         raise EvaluationError(f"`{shortened(text)}` is not a semantic version; write it as `1.2.3`")

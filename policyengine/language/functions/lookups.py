@@ -48,7 +48,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"history, map(string, string), string, double -> history": _history},
         bounds=Unbounded("an object"),
         cost=Cost("lookup", 20),
-        mutants=[],
         added=2,
     ),
     function(
@@ -58,7 +57,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"podGroup, string, string -> optional(podGroup)": _pod_group},
         bounds=Unbounded("an object"),
         cost=Cost("lookup", 20),
-        mutants=[],
         added=2,
     ),
 )

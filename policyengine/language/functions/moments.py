@@ -25,11 +25,7 @@ _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}", re.ASCII)
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> tzinfo:
-    """A time zone by its name or offset.
-
-    Raises:
-        EvaluationError: there is none of that name.
-    """
+    """A time zone by its name or offset. Raises EvaluationError: there is none of that name."""
     offset = _OFFSET.fullmatch(name)
     if offset and int(offset[2]) < 24 and int(offset[3]) < 60:
         distance = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
@@ -53,7 +49,7 @@ def _part(
     overloads: Signatures = {"timestamp -> int": of_time, "timestamp, string -> int": of_time}
     if of_duration is not None:
         overloads = {**overloads, "duration -> int": of_duration}
-    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("text"), mutants=[], literals=(1,))
+    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("text"), literals=(1,))
 
 
 def _date(name: str, doc: str, bounds: Bounds, part: Callable[[datetime], int]) -> Function:

@@ -112,7 +112,7 @@ def _averages(compute: Callable[[Sequence[float]], float]) -> Signatures:
 
 def _of_double(name: str, doc: str, compute: Callable[..., float], limits: Bounds, *, arguments: int = 1) -> Function:
     overloads = {f"{', '.join(['double'] * arguments)} -> double": compute}
-    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("root"), mutants=[])
+    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("root"))
 
 
 def _to_int(name: str, doc: str, compute: Callable[[float], float], limits: Bounds, mutants: Sequence[str]) -> Function:
@@ -124,7 +124,7 @@ def _to_int(name: str, doc: str, compute: Callable[[float], float], limits: Boun
 
 
 def _of_list(name: str, doc: str, limits: Callable[[Interval], Interval], overloads: Signatures) -> Function:
-    return function(name, Style.METHOD, doc, overloads, bounds=of_list(limits), cost=Cost("text"), mutants=[])
+    return function(name, Style.METHOD, doc, overloads, bounds=of_list(limits), cost=Cost("text"))
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -135,7 +135,6 @@ FUNCTIONS: tuple[Function, ...] = (
         dict.fromkeys(("counted, counted -> double", "double, double -> double"), ratio),
         bounds=of_numbers(answer_bounds.share),
         cost=Cost("divide"),
-        mutants=[],
     ),
     function(
         "clamp",
@@ -144,7 +143,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"comparable, comparable, comparable -> comparable": clamp},
         bounds=of_numbers(answer_bounds.clamp),
         cost=Cost("bound"),
-        mutants=[],
     ),
     function(
         "min",
@@ -179,7 +177,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"counted -> counted": in_range(abs), "double -> double": abs},
         bounds=of_numbers(answer_bounds.absolute),
         cost=Cost("add"),
-        mutants=[],
     ),
     _to_int("floor", "the next int below", math.floor, rising(answer_bounds.floor), ["ceil"]),
     _to_int("ceil", "the next int above", math.ceil, rising(answer_bounds.ceil), ["floor"]),

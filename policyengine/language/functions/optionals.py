@@ -10,11 +10,7 @@ from policyengine.language.values import NONE, EvaluationError, Optional
 
 
 def value_of(optional: Optional) -> object:
-    """The content.
-
-    Raises:
-        EvaluationError: there is none.
-    """
+    """The content. Raises EvaluationError: there is none."""
     if not optional.present:
         raise EvaluationError("the optional is empty")
     return optional.content
@@ -28,11 +24,11 @@ def of_non_zero(value: object) -> Optional:
 
 
 def _method(name: str, doc: str, overloads: Signatures, bounds: Bounds) -> Function:
-    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("logic"), mutants=[])
+    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("logic"))
 
 
 def _maker(name: str, doc: str, overloads: Signatures, bounds: Bounds, operation: str) -> Function:
-    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation))
 
 
 _EITHER = of_numbers(lambda a, b: hull([a, b]))

@@ -136,7 +136,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"string -> int": hash_string},
         bounds=NOT_NEGATIVE,
         cost=Cost("draw", 20),
-        mutants=[],
     ),
     function(
         "random",
@@ -145,7 +144,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"string, string, string, string -> double": random},
         bounds=UNIT,
         cost=Cost("draw", 30),
-        mutants=[],
         added=3,
     ),
     function(
@@ -155,6 +153,5 @@ FUNCTIONS: tuple[Function, ...] = (
         {"double, double, double -> double": _beta},
         bounds=of_numbers(lambda x, a, b: UNIT._replace(nan=a.may_be_infinite or b.may_be_infinite)),
         cost=Cost("curve", 100),
-        mutants=[],
     ),
 )

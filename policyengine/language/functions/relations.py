@@ -79,7 +79,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {"bool -> bool": operator.not_},
         bounds=NO_NUMBER,
         cost=Cost("logic"),
-        mutants=[],
     ),
     function(
         "size",
@@ -88,6 +87,5 @@ FUNCTIONS: tuple[Function, ...] = (
         {"string -> int": len, "list(T) -> int": len, "map(K, V) -> int": len},
         bounds=NOT_NEGATIVE,
         cost=Cost("text"),
-        mutants=[],
     ),
 )

@@ -8,7 +8,6 @@ for an empty optional result, `EvaluationError` for no result, nothing else rais
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import repeat
@@ -30,7 +29,7 @@ from policyengine.language.types import (
     TIMESTAMP,
     Kind,
     Type,
-    object_of,
+    types_in,
 )
 from policyengine.language.values import Optional, kind_of
 
@@ -45,9 +44,7 @@ GROUPS: Mapping[str, tuple[Type, ...]] = {
     "comparable": (INT, DOUBLE, *_SCALABLE, TIMESTAMP),
     "ordered": (INT, DOUBLE, STRING, BOOL, *_SCALABLE, TIMESTAMP, QOS),
 }
-_OBJECTS = {name: object_of(name) for name in ("history", "podGroup")}
-_NAMES = {"qos": QOS, **_OBJECTS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
-_WORD = re.compile(r"\w+|[()]")
+_NAMES = {"qos": QOS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
 
 
 class Style(Enum):
@@ -109,7 +106,7 @@ def function(
     dynamic: Signatures | None = None,
     bounds: Bounds,
     cost: Cost,
-    mutants: Sequence[str],
+    mutants: Sequence[str] = (),
     literals: Sequence[int] = (),
     added: int = 0,
 ) -> Function:
@@ -125,25 +122,15 @@ def function(
 
 def of_evaluate(name: str, style: Style, doc: str, overloads: Signatures) -> Function:
     """A row that only `policyengine.evaluate` has."""
-    return function(name, style, doc, {}, dynamic=overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
+    return function(name, style, doc, {}, dynamic=overloads, bounds=NO_POLICY, cost=Cost("text"))
 
 
 def signature(text: str) -> Iterator[tuple[tuple[Type, ...], Type]]:
     """The parameters and results that `counted, counted -> bool` stands for: one pair, or one for each of the group."""
-    words = _WORD.findall(text)
-    group = next((word for word in words if word in GROUPS), "")
+    group = next((word for word in GROUPS if word in text), "")
     for one in GROUPS.get(group, (None,)):
         known = _NAMES if one is None else {**_NAMES, group: one}
-        found: list[list[Type]] = [[]]
-        for word in words:
-            if word == "(":
-                found.append([])
-            elif word == ")":
-                arguments = tuple(found.pop())
-                found[-1].append(Type(found[-1].pop().kind, arguments))
-            else:
-                found[-1].append(known.get(word) or Type(Kind(word)))
-        *parameters, result = found[0]
+        *parameters, result = types_in(text, known)
         yield tuple(parameters), result
 
 

@@ -22,11 +22,8 @@ _WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """The pattern, compiled by RE2: time linear in the text whatever the pattern.
-
-    Raises:
-        EvaluationError: RE2 does not take it.
-    """
+    """The pattern, compiled by RE2: time linear in the text whatever the pattern. Raises EvaluationError: RE2 does not
+    take it."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 8 << 20
@@ -129,7 +126,6 @@ FUNCTIONS: tuple[Function, ...] = (
         {_TEST: lambda text, pattern: compiled(pattern).search(text) is not None},
         bounds=NO_NUMBER,
         cost=Cost("matches", 40),
-        mutants=[],
         literals=(1,),
     ),
     _method("lowerAscii", "with A..Z as a..z", lambda text: text.translate(_UPPER_TO_LOWER), "string -> string"),
@@ -172,6 +168,5 @@ FUNCTIONS: tuple[Function, ...] = (
         or_optional("string -> optional(int)", trailing_int),
         bounds=NOT_NEGATIVE,
         cost=Cost("convert"),
-        mutants=[],
     ),
 )

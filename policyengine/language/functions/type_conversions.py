@@ -118,7 +118,7 @@ def _shower(type_: Type) -> Callable[[object], str]:
 
 
 def _conversion(name: str, doc: str, overloads: Signatures, bounds: Bounds, operation: str = "text") -> Function:
-    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation))
 
 
 def _attempt(

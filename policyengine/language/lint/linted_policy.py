@@ -14,7 +14,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.bounds import Bounds
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir.ir_walk import children, fields, key, walk
+from policyengine.language.ir.ir_walk import children, fields, key
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span
@@ -89,10 +89,6 @@ class Subject:
     @cached_property
     def _meanings(self) -> dict[Hashable, int]:
         return {}
-
-    def functions_in(self, expr: ir.Expr) -> set[str]:
-        """The functions that are called in an expression and in the lets it names."""
-        return {part.function for part in walk(expr, self.let_value) if isinstance(part, ir.Call)}
 
     def paths_in(self, expr: ir.Expr) -> set[tuple[str, ...]]:
         """The fields of the schema that are read in an expression and in the lets it names."""

@@ -1,16 +1,25 @@
-"""What people bring along from other languages: words for operators, `if … then`, `60%`, `x => …`, lists in `(…)`.
+"""Where a parse stopped, and what people bring along from other languages: words for operators, `if … then`, `60%`,
+lists in `(…)`.
 
 Each cause is asked where a parse stopped, and answers with what is written here instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.grammar import CLOSING, OPENING, word_terminals
-from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
+from msgspec import Struct
+
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related
+from policyengine.language.parsing.grammar import (
+    BEGINNINGS,
+    CLOSING,
+    OPENING,
+    RESERVED,
+    keyword_terminals,
+    word_terminals,
+)
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
@@ -43,6 +52,72 @@ WORDS_ELSEWHERE = {
 }  # fmt: skip
 """Words of clauses and steps, as `MEMBERS_ELSEWHERE`."""
 _ENDS_VALUE = frozenset({"AND", "OR", "QMARK", "COLON", "COMMA", "ON_ERROR", "$END", "LBRACE", *OPENING})
+
+
+class Stop(Struct, frozen=True):
+    """Where a parse stopped: the start rule, the tokens, which of them, and what would have fitted."""
+
+    rule: str
+    tokens: Sequence[Token]
+    index: int
+    expected: frozenset[str]
+    file: str
+
+    @property
+    def token(self) -> Token:
+        """What fits nothing."""
+        return self.tokens[self.index]
+
+    @property
+    def before(self) -> Token:
+        """What stands before it; of the first token, itself."""
+        return self.tokens[max(0, self.index - 1)]
+
+    @property
+    def following(self) -> Token:
+        """What stands behind it; of the last token, itself."""
+        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+
+    @property
+    def wants_operator(self) -> bool:
+        """Whether an expression could end or go on here."""
+        return "COMPARISON" in self.expected
+
+    def finding(
+        self,
+        code: str,
+        message: str,
+        at: Token | Span,
+        instead: str | None = None,
+        related: tuple[Related, ...] = (),
+        safe: bool = False,
+    ) -> Diagnostic:
+        """A finding at a place; `instead` is what to write in it, `safe` as in `Fix`."""
+        fix, span = None, at.span if isinstance(at, Token) else at
+        if instead is not None:
+            fix = Fix(f"write {quoted(instead)}" if instead else "remove it", (Edit(span, instead),), safe)
+        return syntax_error(code, message, self.file, span, fix, related)
+
+
+def is_word(token: Token) -> bool:
+    """Whether it is a name, or a keyword."""
+    return token.kind == "NAME" or token.kind in keyword_terminals()
+
+
+def begins_value(token: Token) -> bool:
+    """Whether an expression may begin with it: keywords are names there."""
+    return token.kind in BEGINNINGS or (token.kind in keyword_terminals() and token.kind not in RESERVED)
+
+
+def open_brackets(tokens: Iterable[Token]) -> list[Token]:
+    """The brackets that are open behind tokens, the innermost last; what closes another kind counts."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.kind in CLOSING:
+            opened.append(token)
+        elif token.kind in OPENING and opened:
+            opened.pop()
+    return opened
 
 
 def word_operator(stop: Stop) -> Diagnostic | None:
@@ -129,8 +204,7 @@ def percentage(stop: Stop) -> Diagnostic | None:
             share = share if "." in share and "E" not in share else f"{float(share)}"
             written, span = quoted(f"{number.text}%"), Span(number.start, sign.end)
             message = f"{written} is no number, `%` gives the rest of a division; a share is written `{share}`"
-            fix = Fix(f"write `{share}`", (Edit(span, share),), safe=True)
-            return syntax_error("PE0201", message, stop.file, span, fix)
+            return stop.finding("PE0201", message, span, share, safe=True)
     return None
 
 
@@ -139,9 +213,8 @@ def order(stop: Stop) -> Diagnostic | None:
     meant = _ORDERS.get(stop.token.text.lower(), "")
     if not meant or word_terminals()[meant] not in stop.expected:
         return None
-    fix = Fix(f"write `{meant}`", (Edit(stop.token.span, meant),), safe=True)
     message = f"{quoted(stop.token.text)} is no order; write `{meant}`"
-    return syntax_error("PE0101", message, stop.file, stop.token.span, fix)
+    return stop.finding("PE0101", message, stop.token, meant, safe=True)
 
 
 def sign(stop: Stop) -> Diagnostic | None:
@@ -154,9 +227,8 @@ def sign(stop: Stop) -> Diagnostic | None:
     if "COLON" in stop.expected:
         for mark, dot in zip(stop.tokens[: stop.index], stop.tokens[1 : stop.index], strict=False):
             if (mark.kind, dot.kind) == ("QMARK", "DOT") and mark.end == dot.start:
-                span = Span(mark.start, dot.end)
-                fix = Fix("write `.?`", (Edit(span, ".?"),), safe=True)
-                return syntax_error("PE0105", "`?.` is written `.?`: it gives an optional", stop.file, span, fix)
+                message = "`?.` is written `.?`: it gives an optional"
+                return stop.finding("PE0105", message, Span(mark.start, dot.end), ".?", safe=True)
     return None
 
 

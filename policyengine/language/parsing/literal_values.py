@@ -37,11 +37,8 @@ class Text(NamedTuple):
 
 
 def decode_string(literal: str) -> str:
-    """The value of a string literal as it is written, prefix and quotes included.
-
-    Raises:
-        LiteralError: an escape CEL does not have, or a code point that is none.
-    """
+    """The value of a string literal as it is written, prefix and quotes included. Raises LiteralError: an escape CEL
+    does not have, or a code point that is none."""
     if "\\" not in literal and "\r" not in literal:
         start, end, _ = _inside(literal)
         return literal[start:end]
@@ -49,11 +46,8 @@ def decode_string(literal: str) -> str:
 
 
 def decode_bytes(literal: str) -> bytes:
-    """The value of a bytes literal: characters as UTF-8, `\\x` and octal escapes as single bytes.
-
-    Raises:
-        LiteralError: an escape CEL does not have; `\\u` has no meaning among bytes.
-    """
+    """The value of a bytes literal: characters as UTF-8, `\\x` and octal escapes as single bytes. Raises LiteralError:
+    an escape CEL does not have; `\\u` has no meaning among bytes."""
     start, end, raw = _inside(literal[1:])
     body, found, at = literal[1 + start : 1 + end], b"", 0
     for escape in () if raw else _ESCAPE.finditer(body):
@@ -133,8 +127,7 @@ def template_parts(text: Text) -> list[str | Hole]:
     A `}` inside a string of the expression, or closing a map in it, does not end the hole. For example `a {x} {{b}}`
     is made of `a `, a hole from 3 to 4, and ` {b}`.
 
-    Raises:
-        LiteralError: a brace that fits nothing.
+    Raises LiteralError: a brace that fits nothing.
     """
     value = text.value
     parts: list[str | Hole] = []

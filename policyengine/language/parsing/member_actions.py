@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix
+from policyengine.language.diagnostics import Diagnostic, replacing
 from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Reduction, Rows
 from policyengine.language.parsing.literal_values import LiteralError, decode_text, template_parts
 from policyengine.language.parsing.member_parser import parse_cut
@@ -288,15 +288,11 @@ class Actions(ExpressionActions):
         return found
 
     def _unknown(self, member: str, key: NameText) -> Diagnostic:
-        known, fix = FIELDS_OF[member], None
+        known = FIELDS_OF[member]
         near = closest(key.text, known)
-        message = f"a {member} has no field {quoted(key.text)}"
-        if near:
-            fix = Fix(f"write `{near}`", (Edit(key.span, near),))
-            message += f"; did you mean `{near}`?"
-        else:
-            message += f"; it has {', '.join(f'`{name}`' for name in known)}"
-        return syntax_error("PE0301", message, self.file, key.span, fix)
+        hint = f"did you mean `{near}`?" if near else f"it has {', '.join(f'`{name}`' for name in known)}"
+        message = f"a {member} has no field {quoted(key.text)}; {hint}"
+        return syntax_error("PE0301", message, self.file, key.span, replacing(key.span, near) if near else None)
 
     def _annotation(self, entry: syntax.MapEntry) -> tuple[NameText, syntax.Template] | None:
         key, value = entry.key, entry.value

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, replacing
 from policyengine.language.parsing.literal_values import MAX_WORD
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
@@ -116,7 +116,7 @@ def _odd_sign(found: str, text: str, file: str, span: Span) -> Mended:
 
 def _bad_number(found: str, file: str, span: Span) -> Mended:
     message, instead = _number_advice(found)
-    fix = Fix(f"write `{instead}`", (Edit(span, instead),)) if instead else None
+    fix = replacing(span, instead) if instead else None
     return Mended("INT", "1", span.end, syntax_error("PE0201", message, file, span, fix))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source, replacing
 from policyengine.language.parsing.grammar import BINARY, CLOSING, OPENING, STARTS, keyword_terminals
 from policyengine.language.parsing.habits import MEMBERS_ELSEWHERE
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
@@ -295,7 +295,7 @@ class _Splitter:
             message += f"; {'an' if holder == 'overlay' else 'a'} {holder} holds {_listed(known)}"
         if near:
             message += f"; did you mean `{near}`?"
-            fix = Fix(f"write `{near}`", (Edit(token.span, near),))
+            fix = replacing(token.span, near)
         self.report("PE0108", message, token.span, fix)
 
     def closes_nothing(self, token: Token) -> None:

@@ -19,8 +19,14 @@ from policyengine.language.parsing.grammar import (
     sign_terminals,
     word_terminals,
 )
-from policyengine.language.parsing.habits import HABITS, WORDS_ELSEWHERE
-from policyengine.language.parsing.stop import Stop, begins_value, is_word, open_brackets
+from policyengine.language.parsing.habits import (
+    HABITS,
+    WORDS_ELSEWHERE,
+    Stop,
+    begins_value,
+    is_word,
+    open_brackets,
+)
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
@@ -100,9 +106,8 @@ def _number(stop: Stop) -> Diagnostic | None:
     token, before = stop.token, stop.before
     if before.kind in _NUMBERS and token.text in _SUFFIXES and stop.wants_operator:
         glued = before.text + token.text
-        span = Span(before.start, token.end)
-        fix = Fix(f"write `{glued}`", (Edit(span, glued),))
-        return syntax_error("PE0201", f"a suffix stands right behind its number: {quoted(glued)}", stop.file, span, fix)
+        message = f"a suffix stands right behind its number: {quoted(glued)}"
+        return stop.finding("PE0201", message, Span(before.start, token.end), glued)
     if before.kind == "DOT" and stop.index > 1 and stop.tokens[stop.index - 2].kind == "INT":
         number = stop.tokens[stop.index - 2]
         if number.end == before.start:

@@ -30,46 +30,50 @@ class Node(Struct, frozen=True, kw_only=True, gc=False):
     span: Span
 
 
-class Literal(Node, frozen=True, kw_only=True):
+class Expr(Node, frozen=True, kw_only=True):
+    """An expression."""
+
+
+class Literal(Expr, frozen=True, kw_only=True):
     """`true`, `null`, `42`, `4.5`, `"text"`. Unsigned: a sign is a `Unary`."""
 
     value: bool | int | float | str | None
 
 
-class BytesLiteral(Node, frozen=True, kw_only=True):
+class BytesLiteral(Expr, frozen=True, kw_only=True):
     """`b"…"`: CEL has it, the language leaves it out; kept so that a message can say so."""
 
     value: bytes
 
 
-class UintLiteral(Node, frozen=True, kw_only=True):
+class UintLiteral(Expr, frozen=True, kw_only=True):
     """`7u`: CEL has it, the language leaves it out."""
 
     value: int
 
 
-class QuantityLiteral(Node, frozen=True, kw_only=True):
+class QuantityLiteral(Expr, frozen=True, kw_only=True):
     """`500m`, `2Gi`, `1.5G`: the number as written and its suffix."""
 
     number: str
     suffix: str
 
 
-class DurationLiteral(Node, frozen=True, kw_only=True):
+class DurationLiteral(Expr, frozen=True, kw_only=True):
     """`90s`, `5min`, `250ms`: the number as written and its unit (`ms s min h d`)."""
 
     number: str
     unit: str
 
 
-class Name(Node, frozen=True, kw_only=True):
+class Name(Expr, frozen=True, kw_only=True):
     """An identifier; a leading dot (CEL's absolute name) is kept in `absolute`."""
 
     name: str
     absolute: bool = False
 
 
-class Select(Node, frozen=True, kw_only=True):
+class Select(Expr, frozen=True, kw_only=True):
     """`operand.field`, or `operand.?field`."""
 
     operand: Expr
@@ -78,7 +82,7 @@ class Select(Node, frozen=True, kw_only=True):
     optional: bool = False
 
 
-class Index(Node, frozen=True, kw_only=True):
+class Index(Expr, frozen=True, kw_only=True):
     """`operand[key]`, or `operand[?key]`."""
 
     operand: Expr
@@ -86,7 +90,7 @@ class Index(Node, frozen=True, kw_only=True):
     optional: bool = False
 
 
-class Call(Node, frozen=True, kw_only=True):
+class Call(Expr, frozen=True, kw_only=True):
     """`function(args)` or `target.function(args)`; macros (`has exists all filter map …`) too."""
 
     target: Expr | None
@@ -95,14 +99,14 @@ class Call(Node, frozen=True, kw_only=True):
     args: tuple[Expr, ...]
 
 
-class Unary(Node, frozen=True, kw_only=True):
+class Unary(Expr, frozen=True, kw_only=True):
     """`!e` or `-e`."""
 
     op: OneOf["!", "-"]
     operand: Expr
 
 
-class Binary(Node, frozen=True, kw_only=True):
+class Binary(Expr, frozen=True, kw_only=True):
     """`|| && == != < <= > >= in + - * / %`."""
 
     op: str
@@ -110,7 +114,7 @@ class Binary(Node, frozen=True, kw_only=True):
     right: Expr
 
 
-class Conditional(Node, frozen=True, kw_only=True):
+class Conditional(Expr, frozen=True, kw_only=True):
     """`condition ? then : otherwise`."""
 
     condition: Expr
@@ -125,7 +129,7 @@ class ListItem(Node, frozen=True, kw_only=True):
     optional: bool = False
 
 
-class ListLiteral(Node, frozen=True, kw_only=True):
+class ListLiteral(Expr, frozen=True, kw_only=True):
     """`[a, b, ?c]`."""
 
     items: tuple[ListItem, ...]
@@ -139,28 +143,10 @@ class MapEntry(Node, frozen=True, kw_only=True):
     optional: bool = False
 
 
-class MapLiteral(Node, frozen=True, kw_only=True):
+class MapLiteral(Expr, frozen=True, kw_only=True):
     """`{k: v}`. In `use given quota bind` a bare name key is a string (`check` decides by place)."""
 
     entries: tuple[MapEntry, ...]
-
-
-Expr = (
-    Literal
-    | BytesLiteral
-    | UintLiteral
-    | QuantityLiteral
-    | DurationLiteral
-    | Name
-    | Select
-    | Index
-    | Call
-    | Unary
-    | Binary
-    | Conditional
-    | ListLiteral
-    | MapLiteral
-)
 
 
 class Template(Node, frozen=True, kw_only=True):

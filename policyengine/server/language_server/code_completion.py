@@ -26,12 +26,21 @@ from policyengine.language.parsing.split import ALLOWED
 from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type, content_of
-from policyengine.server.language_server import words
 from policyengine.server.language_server.cursor import Cursor, around, expressions_in, member_at, variables_around
-from policyengine.server.language_server.hover import symbol_facts
+from policyengine.server.language_server.hover import (
+    MACROS,
+    argument_line,
+    attribute_page,
+    methods_on,
+    plugin_page,
+    properties_at,
+    signatures,
+    symbol_facts,
+    symbol_line,
+    values_at,
+)
 from policyengine.server.language_server.project import Project, Reading
 from policyengine.server.language_server.scopes import SymbolKind
-from policyengine.server.language_server.words import properties_at, values_at
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")
 _FILE_LEVEL = ("policy", "library", "overlay", "import")
@@ -156,7 +165,7 @@ def _names(reading: Reading, cursor: Cursor) -> Iterator[Word]:
     plugins = reading.toolchain.plugins
     if cursor.last in ("USE", "DISABLE") and "NAME" in cursor.expected:
         for name, facts in plugins.items():
-            yield Word(name, CompletionItemKind.Class, "plugin", words.plugin_page(name, facts))
+            yield Word(name, CompletionItemKind.Class, "plugin", plugin_page(name, facts))
     elif cursor.last == "BASE":
         yield from (Word(name, CompletionItemKind.EnumMember) for name in BASES)
     elif cursor.rule == "on" and cursor.last == "ON":
@@ -179,7 +188,7 @@ def _arguments(reading: Reading, cursor: Cursor) -> Iterator[Word]:
         return
     if cursor.begins_entry:
         for name, schema in properties_at(facts.arguments, cursor.keys).items():
-            yield Word(name, CompletionItemKind.Field, page=words.argument_line(name, schema), snippet=f"{name}: ")
+            yield Word(name, CompletionItemKind.Field, page=argument_line(name, schema), snippet=f"{name}: ")
         return
     for value in argument_values(reading, cursor):
         text = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
@@ -214,16 +223,16 @@ def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[
     for scope in reading.scopes_at(cursor.offset):
         for symbol in scope.names.values():
             kind = CompletionItemKind.Function if symbol.kind is SymbolKind.FUNCTION else CompletionItemKind.Variable
-            line = words.symbol_line(symbol, *symbol_facts(reading, symbol))
+            line = symbol_line(symbol, *symbol_facts(reading, symbol))
             yield Word(symbol.name, kind, line, getattr(symbol.node, "doc", ""))
         yield from (Word(name, CompletionItemKind.Module, "library") for name in scope.imports)
     for name, known in ROOTS.items():
         if name != "victim" or cursor.rule == "preempt":
             yield Word(name, CompletionItemKind.Variable, str(known.type), known.doc)
     for row in FUNCTIONS.values():
-        if row.style in (Style.GLOBAL, Style.BOTH) and words.signatures(row):
-            yield Word(row.name, CompletionItemKind.Function, words.signatures(row)[0], row.doc)
-    yield Word("has", CompletionItemKind.Function, *words.MACROS["has"])
+        if row.style in (Style.GLOBAL, Style.BOTH) and signatures(row):
+            yield Word(row.name, CompletionItemKind.Function, signatures(row)[0], row.doc)
+    yield Word("has", CompletionItemKind.Function, *MACROS["has"])
     yield from (Word(name, CompletionItemKind.Constant) for name in ("true", "false"))
 
 
@@ -252,7 +261,7 @@ def _members(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Wor
     library = next((scope.libraries[name] for scope in scopes if name in scope.libraries), None)
     if library is not None:
         for symbol in library.names.values():
-            line = words.symbol_line(symbol, *symbol_facts(reading, symbol))
+            line = symbol_line(symbol, *symbol_facts(reading, symbol))
             yield Word(symbol.name, CompletionItemKind.Variable, line)
     elif (type_ := _type_before(project, reading, cursor, at)) is not None:
         yield from _of_type(type_)
@@ -262,10 +271,10 @@ def _of_type(type_: Type) -> Iterator[Word]:
     info = object_info(content_of(type_))
     if info is not None:
         for known in info.fields.values():
-            yield Word(known.name, CompletionItemKind.Field, str(known.type), words.attribute_page(known, known.name))
+            yield Word(known.name, CompletionItemKind.Field, str(known.type), attribute_page(known, known.name))
         for known in info.methods.values() if type_.kind is Kind.OBJECT else ():
             yield Word(known.name, CompletionItemKind.Method, str(known.type), known.doc)
-    for name, signature, doc in words.methods_on(type_):
+    for name, signature, doc in methods_on(type_):
         yield Word(name, CompletionItemKind.Method, signature, doc)
 
 

@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
 
 from policyengine.language import syntax
 from policyengine.language.checking.macros import is_macro
@@ -193,7 +192,6 @@ class Cursor:
 BlockNode = syntax.Policy | syntax.Library | syntax.Overlay
 PlainMaps = syntax.Use | syntax.Quota | syntax.GivenNode | syntax.GivenPod
 """What has maps of plain data, in which a bare key is a string."""
-_EXPRESSIONS: tuple[type, ...] = get_args(syntax.Expr)
 
 
 def blocks_of(file: syntax.File) -> tuple[BlockNode, ...]:
@@ -217,8 +215,8 @@ def member_at(file: syntax.File, offset: int) -> tuple[BlockNode | None, syntax.
 
 def expressions_in(part: object) -> Iterator[syntax.Expr]:
     """The expressions of a member or a part of one, those filled into texts too; of maps of plain data, the values."""
-    if isinstance(part, _EXPRESSIONS):
-        yield part  # type: ignore[misc]
+    if isinstance(part, syntax.Expr):
+        yield part
     elif isinstance(part, tuple):
         for inner in part:
             yield from expressions_in(inner)

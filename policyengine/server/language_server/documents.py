@@ -74,11 +74,6 @@ class Lines:
         """The range of a span."""
         return Range(self.position(span.start), self.position(span.end))
 
-    def span(self, range_: Range) -> Span:
-        """The span of a range."""
-        start = self.offset(range_.start)
-        return Span(start, max(start, self.offset(range_.end)))
-
 
 @dataclass(frozen=True, slots=True)
 class Document:

@@ -36,14 +36,14 @@ def references(reading: Reading, offset: int, declaration: bool) -> list[Locatio
     found = reading.named(offset)
     if found is None:
         return []
-    named = reading.scopes.index.of(found.symbol)
+    named = reading.scopes.of(found.symbol)
     return [reading.location(one.file, one.span) for one in named if declaration or not one.given]
 
 
 def highlights(reading: Reading, offset: int) -> list[Range]:
     """Where in the text what the cursor is on is named."""
     found = reading.named(offset)
-    named = reading.scopes.index.of(found.symbol) if found is not None else ()
+    named = reading.scopes.of(found.symbol) if found is not None else ()
     return [reading.range(one.span) for one in named if one.file == reading.source.file]
 
 
@@ -59,11 +59,8 @@ def renamed_range(reading: Reading, offset: int) -> PrepareRenamePlaceholder | N
 
 
 def rename(reading: Reading, offset: int, name: str) -> WorkspaceEdit | None:
-    """The edits that give the symbol at the cursor another name; None where there is no symbol.
-
-    Raises:
-        CannotRename: the name is none, or would change what is checked.
-    """
+    """The edits that give the symbol at the cursor another name; None where there is no symbol. Raises CannotRename:
+    the name is none, or would change what is checked."""
     found = reading.named(offset)
     if found is None:
         return None
@@ -84,7 +81,7 @@ def rename(reading: Reading, offset: int, name: str) -> WorkspaceEdit | None:
 
 def _named(reading: Reading, symbol: Symbol) -> list[Occurrence]:
     """Every place to write the new name; an import without `as` gets one, and keeps the name it is used under."""
-    found = list(reading.scopes.index.of(symbol))
+    found = list(reading.scopes.of(symbol))
     if symbol.kind is SymbolKind.ALIAS and not any(one.given for one in found):
         found.append(Occurrence(symbol.file, symbol.span, symbol, given=True))
     return found

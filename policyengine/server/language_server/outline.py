@@ -38,30 +38,17 @@ def document_symbols(reading: Reading) -> list[DocumentSymbol]:
 
 
 def _symbol(reading: Reading, member: syntax.Member, inner: Iterable[syntax.Member]) -> DocumentSymbol:
-    name = name_of(member)
+    named = (getattr(member, field, None) for field in ("name", "plugin", "point"))
+    name = next((one for one in named if isinstance(one, NameText)), None)
     keyword = reading.source.slice(member.keyword_span)
     return DocumentSymbol(
         name=(name.text.strip() if name is not None else "") or keyword,
         detail=keyword,
-        kind=kind_of(member),
+        kind=_KINDS.get(type(member), _RULE if isinstance(member, syntax.Rule) else _SETTING),
         range=reading.range(member.span),
         selection_range=reading.range(name.span if name is not None else member.keyword_span),
         children=[_symbol(reading, one, ()) for one in inner],
     )
-
-
-def name_of(member: syntax.Member) -> NameText | None:
-    """The name a member gives, or that of the plugin or point it is about."""
-    for field in ("name", "plugin", "point"):
-        found = getattr(member, field, None)
-        if isinstance(found, NameText):
-            return found
-    return None
-
-
-def kind_of(member: syntax.Member) -> SymbolKind:
-    """What editors show a member as."""
-    return _KINDS.get(type(member), _RULE if isinstance(member, syntax.Rule) else _SETTING)
 
 
 # --- folding ---------------------------------------------------------------------------------------------
@@ -136,7 +123,7 @@ def _tokens(reading: Reading) -> dict[Span, tuple[str, int]]:
         for part in (block, *block.members):
             for whole in expressions_in(part):
                 found |= dict(token for expr in walk(whole) for token in _of(expr))
-    for one in reading.scopes.index.in_file(reading.source.file):
+    for one in reading.scopes.in_file(reading.source.file):
         type_ = _TYPES.get(one.symbol.kind)
         if type_ is not None and reading.source.text[one.span.start] not in "\"'":
             readonly = _READONLY if one.symbol.kind is Named.PARAM else 0

@@ -77,7 +77,7 @@ class Reading:
 
     def named(self, offset: int) -> Occurrence | None:
         """The name at an offset."""
-        return self.scopes.index.at(self.source.file, offset)
+        return self.scopes.at(self.source.file, offset)
 
     def scopes_at(self, offset: int) -> list[Scope]:
         """The scopes whose names can be used in the block at an offset, the innermost first."""

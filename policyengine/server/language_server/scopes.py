@@ -7,7 +7,7 @@ symbols: nobody's file defines them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -64,31 +64,6 @@ class Occurrence:
     """Whether the name is given here."""
 
 
-class Index:
-    """The occurrences of all symbols in files that are loaded together."""
-
-    def __init__(self, occurrences: Iterable[Occurrence]) -> None:
-        self._by_file: dict[str, list[Occurrence]] = {}
-        self._by_symbol: dict[Symbol, list[Occurrence]] = {}
-        for one in sorted(occurrences, key=lambda one: (one.file, one.span.start)):
-            self._by_file.setdefault(one.file, []).append(one)
-            self._by_symbol.setdefault(one.symbol, []).append(one)
-
-    def at(self, file: str, offset: int) -> Occurrence | None:
-        """What is named where the cursor is; at the border of two, the one behind."""
-        found = self._by_file.get(file, ())
-        at = bisect_right(found, offset, key=lambda one: one.span.start)
-        return next((one for one in reversed(found[max(0, at - 2) : at]) if offset <= one.span.end), None)
-
-    def of(self, symbol: Symbol) -> Sequence[Occurrence]:
-        """Every place where the symbol is named."""
-        return self._by_symbol.get(symbol, ())
-
-    def in_file(self, file: str) -> Sequence[Occurrence]:
-        """What is named in a file, in order of place."""
-        return self._by_file.get(file, ())
-
-
 _NAMED = {syntax.Param: SymbolKind.PARAM, syntax.Let: SymbolKind.LET, syntax.Function: SymbolKind.FUNCTION}
 _IN_TESTS = {
     "on": SymbolKind.NODE,
@@ -129,7 +104,7 @@ class Scope:
 
 
 class Scopes:
-    """The scopes of files that are loaded together, and the index of all their symbols."""
+    """The scopes of files that are loaded together, and the occurrences of all their symbols."""
 
     def __init__(self, files: Sequence[tuple[str, syntax.File]]) -> None:
         """`files`: the name and tree of each; the names differ."""
@@ -144,7 +119,21 @@ class Scopes:
             self._imports(file, tree)
             for block in blocks_of(tree):
                 self._uses(self._scopes[file, block.span], block)
-        self.index = Index(self._found)
+        self._found.sort(key=lambda one: (one.file, one.span.start))
+
+    def at(self, file: str, offset: int) -> Occurrence | None:
+        """What is named where the cursor is; at the border of two, the one behind."""
+        found = self.in_file(file)
+        at = bisect_right(found, offset, key=lambda one: one.span.start)
+        return next((one for one in reversed(found[max(0, at - 2) : at]) if offset <= one.span.end), None)
+
+    def of(self, symbol: Symbol) -> Sequence[Occurrence]:
+        """Every place where the symbol is named."""
+        return [one for one in self._found if one.symbol == symbol]
+
+    def in_file(self, file: str) -> Sequence[Occurrence]:
+        """What is named in a file, in order of place."""
+        return [one for one in self._found if one.file == file]
 
     def scope(self, file: str, block: BlockNode) -> Scope:
         """The scope of a block."""

@@ -149,11 +149,7 @@ class PolicyServer(LanguageServer):
         return actions.code_actions(reading, self.project.findings_in(reading), span, params.context.only or ())
 
     def renamed(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        """The edits that rename what stands at a position.
-
-        Raises:
-            JsonRpcInvalidParams: the new name cannot be.
-        """
+        """The edits that rename what stands at a position. Raises JsonRpcInvalidParams: the new name cannot be."""
         try:
             return self.at(params, lambda reading, at: rename(reading, at, params.new_name))
         except CannotRename as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lsprotocol.types import CompletionItem, WorkspaceEdit
+from lsprotocol.types import CompletionItem, Range, WorkspaceEdit
 
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.syntax import Span
 from policyengine.server.language_server.code_completion import completion
+from policyengine.server.language_server.documents import Lines
 from policyengine.server.language_server.project import Project, Reading
 
 TRAINING = Path(__file__).parent.parent.parent.parent / "policies/training.policy"
@@ -23,6 +25,11 @@ def opened(text: str, path: Path | None = None, project: Project | None = None) 
     found = document.text_at(offset)
     assert found is not None
     return project, project.reading(document, found[0]), found[1]
+
+
+def span_of(lines: Lines, range_: Range) -> Span:
+    """The span of a range."""
+    return Span(lines.offset(range_.start), lines.offset(range_.end))
 
 
 def training(before: str, after: str) -> str:
@@ -56,7 +63,7 @@ def after(reading: Reading, edit: WorkspaceEdit) -> dict[str, str]:
         edits = (edit.changes or {}).get(uri, [])
         text = source.text
         for one in sorted(edits, key=lambda one: lines.offset(one.range.start), reverse=True):
-            span = lines.span(one.range)
+            span = span_of(lines, one.range)
             text = text[: span.start] + one.new_text + text[span.end :]
         if edits:
             changed[Path(name).name] = text

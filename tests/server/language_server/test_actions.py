@@ -12,7 +12,7 @@ from policyengine.language.syntax import Span
 from policyengine.server.language_server import outline
 from policyengine.server.language_server.code_actions import FIX_ALL, code_actions, formatting, inlay_hints
 from policyengine.server.language_server.project import Project, Reading
-from tests.server.language_server.readings import TRAINING, after, findings, member, opened, training
+from tests.server.language_server.readings import TRAINING, after, findings, member, opened, span_of, training
 
 EVERYWHERE = Range(Position(0, 0), Position(9999, 0))
 MANIFEST = """\
@@ -48,7 +48,7 @@ def done(text: str, title: str) -> str:
 def edited(reading: Reading, edits: list[TextEdit]) -> str:
     text, lines = reading.source.text, reading.document.lines
     for one in sorted(edits, key=lambda one: lines.offset(one.range.start), reverse=True):
-        span = lines.span(one.range)
+        span = span_of(lines, one.range)
         text = text[: span.start] + one.new_text + text[span.end :]
     return text
 
@@ -129,7 +129,7 @@ def test_the_outline_has_the_members_of_each_block():
     # Every place lies in the one around it.
     lines = reading.document.lines
     for symbol in (policy, *(policy.children or ())):
-        whole, name = lines.span(symbol.range), lines.span(symbol.selection_range)
+        whole, name = span_of(lines, symbol.range), span_of(lines, symbol.selection_range)
         assert whole.start <= name.start <= name.end <= whole.end
 
 
@@ -183,7 +183,7 @@ def test_a_fix_in_a_manifest_edits_the_manifest(tmp_path: Path):
     assert fix.edit is not None
     edits = (fix.edit.changes or {})[reading.document.uri]
     lines = reading.document.lines
-    span = lines.span(edits[0].range)
+    span = span_of(lines, edits[0].range)
     assert (reading.document.shown.slice(span), edits[0].new_text) == ("nod", "node")
 
 

@@ -11,7 +11,7 @@ from policyengine.server.language_server.navigation import (
     rename,
     renamed_range,
 )
-from tests.server.language_server.readings import after, member, opened, training
+from tests.server.language_server.readings import after, member, opened, span_of, training
 
 LIBRARY = 'library "safe" {\n  let spare = node.free.cpu\n  function half(a: int): int = a / 2\n}\n'
 USER = 'import "safe"\npolicy "p" {\n  let a = safe.spare\n  let b = safe.half(4)\n}\n'
@@ -21,7 +21,7 @@ def defined(text: str) -> str:
     """The text at the definition of what the cursor is on, '' where there is none."""
     _, reading, offset = opened(text)
     found = definition(reading, offset)
-    return reading.source.slice(reading.document.lines.span(found.range)) if found is not None else ""
+    return reading.source.slice(span_of(reading.document.lines, found.range)) if found is not None else ""
 
 
 def renamed(text: str, name: str) -> str:

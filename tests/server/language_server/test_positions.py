@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol.types import Position
 
-from policyengine.language.syntax import Span
 from policyengine.server.language_server.documents import Lines
 
 TEXTS = st.text(st.sampled_from("ab\n\r\t\f\u2028é\U0001f600\U00010348"), max_size=40)
@@ -52,10 +51,3 @@ def test_a_character_beyond_the_first_plane_takes_two_columns():
 
 def test_a_position_behind_the_end_of_a_line_is_that_end():
     assert Lines("ab\ncd").offset(Position(0, 99)) == 2
-
-
-def test_a_backward_range_is_empty():
-    lines = Lines("abc")
-    range_ = lines.range(Span(1, 2))
-    range_.start, range_.end = range_.end, range_.start
-    assert lines.span(range_) == Span(2, 2)

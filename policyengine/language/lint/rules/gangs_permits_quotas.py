@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from policyengine.language import ir
-from policyengine.language.checking.findings import wrapped
+from policyengine.language.diagnostics import wrapped
 from policyengine.language.ir.ir_walk import known_amounts
 from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 from policyengine.language.lint.truth import false, not_false

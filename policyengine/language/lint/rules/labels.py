@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from policyengine.language import syntax
 from policyengine.language.checking.setting_checks import wrong_key
+from policyengine.language.diagnostics import replacing
 from policyengine.language.lint.linted_policy import Lookup, Subject
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, rule
 from policyengine.suggestion import closest
@@ -99,7 +100,7 @@ def deprecated_label(subject: Subject) -> Findings:
         successor = DEPRECATED.get(key.text)
         if successor is not None:
             message = f"`{key.text}` is deprecated: it is `{successor}` now"
-            yield Finding(message, key.span, Fix(f'write `"{successor}"`', (Edit(key.span, f'"{successor}"'),)))
+            yield Finding(message, key.span, replacing(key.span, f'"{successor}"'))
 
 
 @rule("PE3514", Severity.WARNING)

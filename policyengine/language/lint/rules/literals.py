@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from policyengine.language import ir, syntax
-from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, instead, rule
+from policyengine.language.diagnostics import replacing
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind
 
@@ -115,7 +116,7 @@ def _suffixed(const: ir.Const) -> Fix | None:
     for suffix, size in _SUFFIXES:
         if value % size == 0:
             text = f"{value // size}{suffix}"
-            return instead(text, Edit(const.span, text))
+            return replacing(const.span, text, safe=True)
     return None
 
 
@@ -139,7 +140,7 @@ def share_as_percentage(subject: Subject) -> Findings:
             if isinstance(value, int | float) and 2 <= value <= 100 and _is_share(subject, share):
                 text = f"{value / 100:g}"
                 message = f"the other side is a share of a node, 1 for all of it: {value:g} % is `{text}`"
-                yield Finding(message, literal.span, Fix(f"write `{text}`", (Edit(literal.span, text),)))
+                yield Finding(message, literal.span, replacing(literal.span, text))
 
 
 def _is_share(subject: Subject, expr: ir.Expr) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from policyengine.language import ir
 from policyengine.language.bounds import MOST_SHOWN
-from policyengine.language.checking.findings import wrapped
+from policyengine.language.diagnostics import wrapped
 from policyengine.language.functions.answer_bounds import Interval, hull
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Related, Severity, Subject, rule
@@ -27,7 +27,8 @@ def constant_score(subject: Subject) -> Findings:
     """
     for score in subject.own(subject.policy.scores):
         low, high, _ = _points(subject, score)
-        drawn = "random" in subject.functions_in(score.value)
+        parts = walk(score.value, subject.let_value)
+        drawn = any(isinstance(part, ir.Call) and part.function == "random" for part in parts)
         if score.value.shape is Shape.SCALAR and not drawn:
             yield Finding(
                 f"`{score.name}` is the same for every node, so it ranks none", score.value.span, steps=_reads(score)
