@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from policyengine.framework.plugin import MAX_NODE_SCORE, Plugin, extends
 from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 from policyengine.language import ir
-from policyengine.language.check import PluginFacts
+from policyengine.language.checking.plugin_checks import PluginFacts
 
 P = TypeVar("P")
 

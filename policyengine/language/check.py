@@ -12,20 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from policyengine.language import ir, syntax
 from policyengine.language.checking.findings import Report
 from policyengine.language.checking.libraries import File, Libraries, overlays_of
-from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.checking.policy_checks import PolicyCheck
 from policyengine.language.checking.setting_checks import check_scheduler
 from policyengine.language.diagnostics import Diagnostic, Related, Source, in_order
 from policyengine.language.parsing.tokens import MAX_FINDINGS
 from policyengine.language.syntax import Span
 from policyengine.language.types import Type
-
-__all__ = ["PluginFacts", "check", "check_files"]
-
-
-def check(file: syntax.File, source: Source, plugins: Plugins) -> tuple[list[ir.Policy], list[Diagnostic]]:
-    """Checks a file that is loaded alone; see `check_files`."""
-    return check_files([(file, source)], plugins)
 
 
 def check_files(
@@ -50,8 +43,7 @@ def check_files(
         for policy in file.tree.policies
     ]
     for file in together:
-        _one_a_name(file.report, file.tree.policies)
-        _one_a_scheduler(file.report, file.tree.policies)
+        _each_once(file.report, file.tree.policies)
     if types is not None:
         types.update((file.source.file, file.report.types) for file in together)
     found = [finding for file in together for finding in _first(file.report)]
@@ -68,21 +60,16 @@ def _first(report: Report) -> Iterator[Diagnostic]:
         yield from more.diagnostics
 
 
-def _one_a_name(report: Report, policies: Iterable[syntax.Policy]) -> None:
-    first: dict[str, syntax.Policy] = {}
+def _each_once(report: Report, policies: Iterable[syntax.Policy]) -> None:
+    """Reports policies of one name, and those that serve one scheduler."""
+    named: dict[str, syntax.Policy] = {}
+    serving: dict[str, syntax.Policy] = {}
     for policy in policies:
-        name = policy.name
-        if name.text and first.setdefault(name.text, policy) is not policy:
-            related = Related(first[name.text].name.span, "taken here")
+        name, scheduler = policy.name, check_scheduler(Report(report.file), policy.members)
+        if name.text and named.setdefault(name.text, policy) is not policy:
+            related = Related(named[name.text].name.span, "taken here")
             report.error("PE2002", f"another policy is called `{name.text}`; rename one", name.span, related=(related,))
-
-
-def _one_a_scheduler(report: Report, policies: Iterable[syntax.Policy]) -> None:
-    first: dict[str, syntax.Policy] = {}
-    for policy in policies:
-        name = check_scheduler(Report(report.file), policy.members)
-        if name in first:
-            related = Related(first[name].name.span, "served by this one")
-            message = f"two policies serve the scheduler name `{name}`"
-            report.error("PE2014", message, policy.name.span, related=(related,))
-        first.setdefault(name, policy)
+        if serving.setdefault(scheduler, policy) is not policy:
+            related = Related(serving[scheduler].name.span, "served by this one")
+            message = f"two policies serve the scheduler name `{scheduler}`"
+            report.error("PE2014", message, name.span, related=(related,))

@@ -196,9 +196,6 @@ def _paint(text: str, colour: str, color: bool) -> str:
     return f"{indent}{colour}{text[len(indent) :]}{_RESET}"
 
 
-# --- as JSON ---------------------------------------------------------------------------------------------
-
-
 def to_json(diagnostic: Diagnostic, source: Source) -> dict[str, object]:
     """The finding as `lint --format json` writes it; lines and columns from 1, the end is exclusive."""
     found: dict[str, object] = {

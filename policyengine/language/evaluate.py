@@ -198,8 +198,6 @@ class DynamicLowering:
             return _made(ir.Field, expr, path=(dotted,))
         return _made(ir.Select, expr, operand=self.lower(expr.operand), name=expr.field, optional=expr.optional)
 
-    # --- operators and calls --------------------------------------------------------------------------
-
     def _unary(self, expr: syntax.Unary) -> ir.Expr:
         operand = expr.operand
         # CEL's parsers drop two `!` or `-` in a row, unread.
@@ -240,8 +238,6 @@ class DynamicLowering:
 
     def _is_bound(self, name: str) -> bool:
         return name in self._locals or name in self._names
-
-    # --- macros ---------------------------------------------------------------------------------------
 
     def _has(self, expr: syntax.Call) -> ir.Expr:
         argument = expr.args[0] if len(expr.args) == 1 else None

@@ -81,9 +81,6 @@ def mutants(policy: ir.Policy) -> list[Mutant]:
     return sorted(found, key=lambda one: (one.file, one.span.start, one.span.end))
 
 
-# --- members ---------------------------------------------------------------------------------------------
-
-
 def _of_policy(policy: ir.Policy) -> Iterator[Mutant]:
     for name in _MEMBERS:
         for at, member in enumerate(getattr(policy, name)):
@@ -225,9 +222,6 @@ _OWN: Final[Mapping[type, Callable[[Any, _Place], Changed]]] = {
     ir.BindAnnotation: lambda rule, place: iter([(place, (), rule.span, f"annotation `{rule.key}` left out")]),
 }
 """What else changes in a member than its expressions and texts."""
-
-
-# --- expressions -----------------------------------------------------------------------------------------
 
 
 def _of_template(template: ir.Template, place: _Place) -> Changed:

@@ -17,16 +17,12 @@ from policyengine import regular_file
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.edits import keeping_comments
-from policyengine.language.parsing.expression_actions import MAX_DEPTH
 from policyengine.language.parsing.member_actions import Actions
-from policyengine.language.parsing.member_parser import MAX_TEXT, parse_expression, parse_tokens
+from policyengine.language.parsing.member_parser import MAX_TEXT, parse_tokens
 from policyengine.language.parsing.split import Block, Piece, split
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokens_of
 from policyengine.language.syntax import Member, NameText, Span
 from policyengine.language.syntax_codes import syntax_error
-
-__all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
-
 
 _NAMING = frozenset(["policy", "param", "let", "function", "filter", "score", "gang", "quota", "permit"])
 
@@ -95,7 +91,9 @@ class _FileParser:
             return syntax.File(), [syntax_error("PE0402", message, self.source.file, own[MAX_BLOCKS].head.span)]
         found = [member for block in blocks if (member := self.block(block))]
         if len(self.findings) > MAX_FINDINGS:
-            self.findings = [*in_order(self.findings)[:MAX_FINDINGS], self.more()]
+            end, message = len(self.source.text), f"more than {MAX_FINDINGS} mistakes: the rest is not shown"
+            more = syntax_error("PE0404", message, self.source.file, Span(end, end))
+            self.findings = [*in_order(self.findings)[:MAX_FINDINGS], more]
         if not blocks and not self.findings:
             message = "the file holds no `policy`, `library`, `overlay` or `import`"
             self.findings.append(syntax_error("PE0110", message, self.source.file, Span(0, 0)))
@@ -110,12 +108,6 @@ class _FileParser:
     def found(self) -> list[Diagnostic]:
         """The findings in order, with fixes that keep comments."""
         return [replace(one, fix=keeping_comments(self.source, one.fix)) for one in in_order(self.findings)]
-
-    def more(self) -> Diagnostic:
-        """What stands for the findings beyond the first hundred."""
-        end = len(self.source.text)
-        message = f"more than {MAX_FINDINGS} mistakes: the rest is not shown"
-        return syntax_error("PE0404", message, self.source.file, Span(end, end))
 
     def block(self, block: Block) -> Member | None:
         """A block with its members. A policy whose head is broken keeps them, so that they are checked."""

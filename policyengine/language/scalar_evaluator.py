@@ -94,9 +94,6 @@ def evaluated(expr: ir.Expr, names: Names | None = None) -> Any:
     return (names or Names()).closure(expr)(Evaluation())
 
 
-# --- names and lookups -----------------------------------------------------------------------------------
-
-
 def _const(expr: ir.Const, names: Names) -> Closure:
     value = expr.value
     return lambda evaluation: value
@@ -174,9 +171,6 @@ def _name(value: object) -> str:
     return with_article(kind_of(value).value)
 
 
-# --- calls -----------------------------------------------------------------------------------------------
-
-
 def _call(expr: ir.Call, names: Names) -> Closure:
     args = tuple(map(names.closure, expr.args))
     function = implementation(expr)
@@ -198,9 +192,6 @@ def _defaulted(whole: bool, first: Closure, second: Closure, function: Implement
         return function(held, second(evaluation))
 
     return defaulted
-
-
-# --- bools -----------------------------------------------------------------------------------------------
 
 
 def _truth(expr: ir.Expr, names: Names) -> Closure:
@@ -246,9 +237,6 @@ def _conditional(expr: ir.Conditional, names: Names) -> Closure:
     condition = _truth(expr.condition, names)
     then, otherwise = names.closure(expr.then), names.closure(expr.otherwise)
     return lambda evaluation: then(evaluation) if condition(evaluation) else otherwise(evaluation)
-
-
-# --- lists, maps and macros ------------------------------------------------------------------------------
 
 
 def _list(expr: ir.ListExpr, names: Names) -> Closure:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from policyengine.language import syntax
 from policyengine.language.evaluate import EvaluationError, evaluate
-from policyengine.language.parse import parse_expression
+from policyengine.language.parsing.member_parser import parse_expression
 from policyengine.plan.measures import PERCENTILES, measures
 from policyengine.plan.rerun import Rerun
 from policyengine.trials.ledger import Ledger

@@ -8,8 +8,8 @@ import pytest
 
 from policyengine.language.diagnostics import render
 from policyengine.language.functions import FUNCTIONS, Style
-from policyengine.language.parse import parse_expression
 from policyengine.language.parsing.grammar import STARTS, word_terminals
+from policyengine.language.parsing.member_parser import parse_expression
 from policyengine.language.schema import OBJECTS, ROOTS
 from policyengine.policy_compiler import compile_text
 from tests.docs.schema_tables import BEGIN, END, PAGE, written

@@ -10,7 +10,7 @@ import pytest
 from policyengine.kube import limited_process
 from policyengine.kube.http import aiohttp_transport
 from policyengine.kube.policies import proving, reload
-from policyengine.language.parse import MAX_DEPTH
+from policyengine.language.parsing.expression_actions import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
 from policyengine.scheduler import conditions_and_events
 from policyengine.server.extender import app

@@ -17,7 +17,7 @@ from typing import Any
 
 from policyengine.language import ir
 from policyengine.language.bounds import Bounds
-from policyengine.language.check import check
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.ir.ir_walk import children, free_locals, rebuilt, walk
 from policyengine.language.lint.lint_settings import Settings
@@ -317,7 +317,7 @@ def tried(seed: int) -> tuple[list[str], dict[str, int]]:
     text = Writer(chance).policy()
     source = Source("p.policy", text)
     file, broken = parse_file(source)
-    policies, wrong = check(file, source, plugins())
+    policies, wrong = check_files([(file, source)], plugins())
     assert not broken, (text, broken)
     if wrong:
         return [], {"policies": 1}  # a constant without a value, a comparison of what has no order

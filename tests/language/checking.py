@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from policyengine.language import ir
-from policyengine.language.check import PluginFacts, check, check_files
+from policyengine.language.check import check_files
+from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.parse import parse_file
 
@@ -28,7 +29,7 @@ def checked(text: str) -> tuple[list[ir.Policy], list[Diagnostic], Source]:
     source = Source("p.policy", text)
     file, wrong = parse_file(source)
     assert not wrong, wrong
-    policies, findings = check(file, source, PLUGINS)
+    policies, findings = check_files([(file, source)], PLUGINS)
     return policies, findings, source
 
 

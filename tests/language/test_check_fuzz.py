@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 
 from policyengine.language import ir, syntax
-from policyengine.language.check import check, check_files
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import CODES, Diagnostic, Severity, Source, has_errors
 from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.parse import parse_file
@@ -15,7 +15,7 @@ from tests.language.typed import sources
 
 
 def survives(file: syntax.File, source: Source) -> list[Diagnostic]:
-    policies, found = check(file, source, PLUGINS)
+    policies, found = check_files([(file, source)], PLUGINS)
     assert len(found) <= 101
     for finding in found:
         assert finding.code in CODES
@@ -43,7 +43,7 @@ def test_a_file_of_any_members_gives_findings_only(text: str) -> None:
 def test_a_damaged_policy_gives_findings_only(text: str) -> None:
     source = Source("a.policy", text)
     file, wrong = parse_file(source)
-    policies, _ = check(file, source, PLUGINS)
+    policies, _ = check_files([(file, source)], PLUGINS)
     assert not (wrong and policies and file.policies[0].broken)
 
 

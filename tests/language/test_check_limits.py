@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.language.check import check
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
-from policyengine.language.parse import MAX_DEPTH, parse_file
+from policyengine.language.parse import parse_file
+from policyengine.language.parsing.expression_actions import MAX_DEPTH
 from tests.language.checking import PLUGINS
 
 
 def found(members: str) -> list[Diagnostic]:
     source = Source("p.policy", f'policy "p" {{\n{members}\n}}')
     file, broken = parse_file(source)
-    return in_order([*broken, *check(file, source, PLUGINS)[1]])
+    return in_order([*broken, *check_files([(file, source)], PLUGINS)[1]])
 
 
 def nested(levels: int) -> str:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Source
-from policyengine.language.parse import parse_expression
 from policyengine.language.parsing.expression_actions import MAX_DEPTH
+from policyengine.language.parsing.member_parser import parse_expression
 from policyengine.language.syntax import Expr
 from tests.language.expressions import EXPRESSIONS
 from tests.language.trees import bare, brief, printed

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from policyengine.language.diagnostics import CODES, Source, render, to_json
 from policyengine.language.format import format_source
-from policyengine.language.parse import SourceError, decode_source, parse_expression, parse_file
+from policyengine.language.parse import SourceError, decode_source, parse_file
+from policyengine.language.parsing.member_parser import parse_expression
 from tests.language.policies import BITS, EVERYTHING, damaged
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.language import ir, syntax
-from policyengine.language.check import check
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.ir import ir_walk
 from policyengine.language.ir.ir_walk import expressions_in
@@ -25,7 +25,7 @@ from tests.language.typed import sources
 
 def checked(text: str) -> tuple[list[ir.Policy], list[Diagnostic]]:
     source = Source("a.policy", text)
-    return check(parse_file(source)[0], source, PLUGINS)
+    return check_files([(parse_file(source)[0], source)], PLUGINS)
 
 
 # --- reading ---------------------------------------------------------------------------------------------

@@ -28,9 +28,6 @@ from policyengine.language.types import STRING, Kind, Shape, Type
 _WAYS = "`.size()`, `.exists(x, …)`, `.map(x, …).sum()`"
 
 
-# --- methods of objects ----------------------------------------------------------------------------------
-
-
 def check_method(context: Context, node: syntax.Call) -> ir.Expr | None:
     """`node.domain(k)`; None where the target has no such method."""
     assert node.target is not None

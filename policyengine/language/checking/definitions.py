@@ -109,8 +109,6 @@ class Definitions:
                 named.add(part.name)
         return frozenset(own).union(*(self._reads.get(name, frozenset()) for name in named))
 
-    # --- facts ----------------------------------------------------------------------------------------
-
     def established(self, expr: ir.Expr, truth: bool) -> Facts:
         """What holds wherever the bool expression is `truth`."""
         match expr:
@@ -190,9 +188,6 @@ def size_fact(operand: ir.Expr, least: int) -> Fact:
 def field_name(name: str, place: ir.Expr) -> ir.Const:
     """A field's name as the key it is."""
     return ir.Const(type=STRING, span=place.span, value=name)
-
-
-# --- the lets that a policy needs -------------------------------------------------------------------------
 
 
 def reached(lets: Iterable[ir.Let], expressions: Iterable[ir.Expr]) -> list[ir.Let]:

@@ -98,9 +98,6 @@ def fits(actual: Type, wanted: Type) -> bool:
     return actual == wanted or _with_pods(actual) == _with_pods(wanted)
 
 
-# --- calls -----------------------------------------------------------------------------------------------
-
-
 def check_function_call(context: Context, node: syntax.Call, function: Declared) -> ir.Expr:
     """The call of a function that the policy or a library declares."""
     count = len(function.member.parameters)

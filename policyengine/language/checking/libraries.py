@@ -229,9 +229,6 @@ def _words(block: syntax.Library) -> frozenset[str]:
     return frozenset().union(*map(names_in, bodies))
 
 
-# --- overlays ---------------------------------------------------------------------------------------------
-
-
 def overlays_of(files: Sequence[File]) -> Mapping[int, Sequence[tuple[File, syntax.Overlay]]]:
     """The overlays on each policy, by the policy's `id`, in the order of files and lines."""
     found: dict[int, list[tuple[File, syntax.Overlay]]] = {}

@@ -245,9 +245,6 @@ def empty(report: Report, expr: syntax.ListLiteral | syntax.MapLiteral, expected
     return ir.MapExpr(type=map_of(*expected.args), span=expr.span, entries=())
 
 
-# --- as plain data -----------------------------------------------------------------------------------------
-
-
 class NotPlainError(Exception):
     """An expression that is no literal, or no key."""
 

@@ -73,9 +73,6 @@ def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Pl
     return disabled
 
 
-# --- arguments -------------------------------------------------------------------------------------------
-
-
 def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[str, object]:
     if member.arguments is None:
         return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.bounds import Intervals
+from policyengine.language.checking import plugin_checks, quota_checks, rule_checks, setting_checks, test_checks
 from policyengine.language.checking.block_names import check_names
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, named, reached
@@ -25,26 +26,7 @@ from policyengine.language.checking.libraries import (
     libraries_of,
     texts_of,
 )
-from policyengine.language.checking.plugin_checks import Plugins, check_disabled, check_use
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
-from policyengine.language.checking.quota_checks import check_quota
-from policyengine.language.checking.rule_checks import (
-    check_filter,
-    check_gang,
-    check_permit,
-    check_preempt,
-    check_score,
-)
-from policyengine.language.checking.setting_checks import (
-    MOST_TIERS,
-    check_base,
-    check_bind,
-    check_on,
-    check_queue,
-    check_scheduler,
-    check_share,
-)
-from policyengine.language.checking.test_checks import check_test
 from policyengine.language.diagnostics import Source, has_errors
 from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.rewrite import cost, rewrite
@@ -73,7 +55,7 @@ class PolicyCheck:
         policy: syntax.Policy,
         overlays: Sequence[tuple[File, syntax.Overlay]],
         libraries: Libraries,
-        plugins: Plugins,
+        plugins: plugin_checks.Plugins,
     ) -> None:
         self._file, self._policy, self._plugins, self._libraries = file, policy, plugins, libraries
         self._definitions = Definitions("", file.source.file)
@@ -95,8 +77,6 @@ class PolicyCheck:
             scope = replace(scope, when=check_when(scope, block.when, scope.inside(block.name.text)))
         return Part(file, block, scope, imports)
 
-    # --- the whole ------------------------------------------------------------------------------------
-
     def checked(self) -> ir.Policy | None:
         """The policy; None, with everything reported, where anything in it or in what it imports is wrong."""
         policy = self._assembled()
@@ -115,23 +95,23 @@ class PolicyCheck:
         self._rule_names()
         policy = ir.Policy(
             name=self._policy.name.text,
-            scheduler=check_scheduler(scope.report, members),
-            base=check_base(scope.report, members),
-            share=check_share(scope, members),
+            scheduler=setting_checks.check_scheduler(scope.report, members),
+            base=setting_checks.check_base(scope.report, members),
+            share=setting_checks.check_share(scope, members),
             params=tuple(self._definitions.params.values()),
             lets=(),
-            queue=check_queue(scope, members),
-            uses=self._each(syntax.Use, lambda scope, member: check_use(scope, member, self._plugins)),
-            disabled=check_disabled(scope.report, members, self._plugins),
-            filters=self._each(syntax.Filter, check_filter),
+            queue=setting_checks.check_queue(scope, members),
+            uses=self._each(syntax.Use, partial(plugin_checks.check_use, plugins=self._plugins)),
+            disabled=plugin_checks.check_disabled(scope.report, members, self._plugins),
+            filters=self._each(syntax.Filter, rule_checks.check_filter),
             scores=self._scores(),
-            gangs=self._each(syntax.Gang, check_gang),
-            quotas=self._each(syntax.Quota, check_quota),
-            permits=self._each(syntax.Permit, check_permit),
-            preempt=check_preempt(scope, members),
-            logs=self._each(syntax.OnLog, check_on),
-            annotations=check_bind(scope, members),
-            tests=self._each(syntax.Test, lambda scope, member: check_test(scope, member, self._refusing())),
+            gangs=self._each(syntax.Gang, rule_checks.check_gang),
+            quotas=self._each(syntax.Quota, quota_checks.check_quota),
+            permits=self._each(syntax.Permit, rule_checks.check_permit),
+            preempt=rule_checks.check_preempt(scope, members),
+            logs=self._each(syntax.OnLog, setting_checks.check_on),
+            annotations=setting_checks.check_bind(scope, members),
+            tests=self._each(syntax.Test, partial(test_checks.check_test, rules=self._refusing())),
             span=self._policy.span,
             source=self._file.source,
             texts=tuple(dict.fromkeys(self._texts())),
@@ -140,9 +120,9 @@ class PolicyCheck:
         return replace(policy, lets=tuple(map(self._definitions.placed, lets)))
 
     def _scores(self) -> tuple[ir.Score, ...]:
-        scores = self._each(syntax.Score, check_score)
-        for score in [score for score in scores if score.weight is None][MOST_TIERS:]:
-            message = f"a policy has at most {MOST_TIERS} tiers, with those of its overlays"
+        scores = self._each(syntax.Score, rule_checks.check_score)
+        for score in [score for score in scores if score.weight is None][setting_checks.MOST_TIERS :]:
+            message = f"a policy has at most {setting_checks.MOST_TIERS} tiers, with those of its overlays"
             self._own.scope.report.error("PE2005", message, score.span)
         return scores
 
@@ -158,8 +138,6 @@ class PolicyCheck:
         for part in self._parts:
             yield part.file.source, part.block.span
             yield from texts_of(part.imports, part.file)
-
-    # --- names of plugins and rules -------------------------------------------------------------------
 
     def _refusing(self) -> frozenset[str]:
         """What may refuse a pod: rules, and plugins."""
@@ -182,9 +160,6 @@ class PolicyCheck:
 def _is_incomplete(part: Part) -> bool:
     """Whether something in it, or in what it imports, is wrong: a let that it needs may then be missing."""
     return has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(part.imports)
-
-
-# --- what one decision may cost ---------------------------------------------------------------------------
 
 
 MOST_COST = 200_000

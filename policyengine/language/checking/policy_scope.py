@@ -66,9 +66,6 @@ def typed(context: Context, expr: syntax.Expr, wanted: Type, what: str) -> ir.Ex
     return context.failed("PE1005", f"{what} is {with_article(wanted)}, this is {checked.type}{hint}", expr.span)
 
 
-# --- what a member may read -------------------------------------------------------------------------------
-
-
 def without_node(context: Context, expr: ir.Expr, what: str) -> ir.Expr:
     """The expression, which has to have one value for all nodes."""
     if expr.shape is Shape.SCALAR:
@@ -96,9 +93,6 @@ def _misread(context: Context, expr: ir.Expr, what: str, paths: list[Path], word
     wanted = sorted(paths)
     path, span = next(((read.path, read.span) for read in fields(expr) if read.path in wanted), (wanted[0], expr.span))
     return context.failed("PE1011", words.format(what=what, path=".".join(path)), span)
-
-
-# --- parts of members -------------------------------------------------------------------------------------
 
 
 def check_when(scope: PolicyScope, when: syntax.Expr | None, context: Context, *, node: bool = False) -> ir.Expr | None:

@@ -22,8 +22,6 @@ from policyengine.language.schema import attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Shape, Type, content_of
 
-# --- filters ---------------------------------------------------------------------------------------------
-
 
 def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter:
     """A filter: each require may rely on those before it."""
@@ -58,9 +56,6 @@ def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> i
         text=scope.source.slice(written.condition.span),
         span=written.span,
     )
-
-
-# --- scores ----------------------------------------------------------------------------------------------
 
 
 def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score:
@@ -113,9 +108,6 @@ def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) ->
         message = f"a weight lies within {smallest} and {LARGEST_WEIGHT}, this may be {wrong}"
         scope.report.error("PE2005", message, written.span)
     return checked if isinstance(checked, ir.ParamRef) else least
-
-
-# --- gangs and permits -----------------------------------------------------------------------------------
 
 
 def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang:
@@ -193,8 +185,6 @@ def check_permit(scope: PolicyScope, member: syntax.Permit) -> ir.Permit:
         span=member.span,
     )
 
-
-# --- preemption ------------------------------------------------------------------------------------------
 
 _ABOUT_VICTIMS = frozenset({"victim", "pod", "podGroup", "now", "policy"})
 

@@ -91,9 +91,6 @@ def check_share(scope: PolicyScope, members: Sequence[syntax.Member]) -> int:
     return share
 
 
-# --- queue -----------------------------------------------------------------------------------------------
-
-
 def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queue:
     """The queue's order and times; kube-scheduler's where nothing is said."""
     member = only(scope.report, members, syntax.Queue, "queue")

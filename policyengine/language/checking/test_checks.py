@@ -103,8 +103,6 @@ class _Test:
                 return ir_test.ExpectThat(condition=condition, span=step.span)
         raise AssertionError(step)
 
-    # --- names ----------------------------------------------------------------------------------------
-
     def _new(self, name: syntax.NameText, kind: str) -> bool:
         if name.text in self._named[kind]:
             self._report.error("PE2013", f"the {kind} `{name.text}` is given twice", name.span)
@@ -125,8 +123,6 @@ class _Test:
         """A pod that the scheduler is to place."""
         if self._known(name, "pod") and name.text in self._standing:
             self._report.error("PE2013", f"`{name.text}` is given on a node: it is never queued", name.span)
-
-    # --- given ----------------------------------------------------------------------------------------
 
     def _given_param(self, step: syntax.GivenParam) -> ir_test.Step | None:
         name, names = step.name.text, self._context.names
@@ -183,9 +179,6 @@ def is_known(context: Context, name: str, span: Span, kind: str, named: Mapping[
     message = f"no rule or plugin is called `{name}`" if kind == "rule" else f"no {kind} was given as `{name}`"
     context.report.unknown("PE2013", message, span, name, named[kind], fix='"{}"')
     return False
-
-
-# --- `expect that` ----------------------------------------------------------------------------------------
 
 
 class Question(Struct, frozen=True):

@@ -90,9 +90,6 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The blocks that make the policy what it is: itself, its overlays, and what their files import."""
 
 
-# --- rules ------------------------------------------------------------------------------------------------
-
-
 class OrderKey(Struct, frozen=True, kw_only=True):
     """One key of the queue order. An error, or an absent value, sorts last unless `missing_first`."""
 

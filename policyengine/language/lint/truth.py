@@ -251,8 +251,6 @@ class Truth:
         let = self._lets.get(name)
         return let.value if let is not None else None
 
-    # --- taking apart -----------------------------------------------------------------------------------
-
     def _closed(self, pending: list[Literal], branches: Sequence[Branch], store: Store, depth: int) -> bool:
         """Whether every way to make the literals hold, with one way of each branch and what the store says, is a
         contradiction."""
@@ -293,8 +291,6 @@ class Truth:
         self._in_question -= 1
         if self._in_question <= 0 or depth > _DEPTH:
             raise OutOfStepsError
-
-    # --- comparisons ------------------------------------------------------------------------------------
 
     def _contradicts(self, expr: ir.Expr, holds: bool, store: Store) -> bool:
         """Adds a condition that cannot be taken apart to the store; True where nothing is left of its term."""

@@ -158,8 +158,6 @@ class ExpressionActions:
         self._kept.append(node)  # an id stays the node's own while the node lives
         return node
 
-    # --- operators ------------------------------------------------------------------------------------
-
     def expression(self, _span: Span, value: Expr) -> Expr:
         return value
 
@@ -194,8 +192,6 @@ class ExpressionActions:
         widened = replace(value, span=span)
         return widened if self.is_shallow else self._measured(widened, self._depths.get(id(value), 1))
 
-    # --- members and calls ----------------------------------------------------------------------------
-
     def selector(self, _span: Span, name: Token) -> Token:
         self._check_word(name)
         return name
@@ -224,8 +220,6 @@ class ExpressionActions:
 
     def absolute(self, span: Span, name: Token) -> Expr:
         return self.variable(span, name, absolute=True)
-
-    # --- literals -------------------------------------------------------------------------------------
 
     def constant(self, span: Span, word: Token) -> Expr:
         return syntax.Literal(span=span, value=_CONSTANTS[word.kind])

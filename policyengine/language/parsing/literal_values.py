@@ -39,9 +39,6 @@ class Text(NamedTuple):
 def decode_string(literal: str) -> str:
     """The value of a string literal as it is written, prefix and quotes included. Raises LiteralError: an escape CEL
     does not have, or a code point that is none."""
-    if "\\" not in literal and "\r" not in literal:
-        start, end, _ = _inside(literal)
-        return literal[start:end]
     return decode_text(literal).value
 
 

@@ -114,8 +114,6 @@ class Actions(ExpressionActions):
             return self.name(part.span, part)
         return self._as_map(part) if isinstance(part, Fields) else part
 
-    # --- names ----------------------------------------------------------------------------------------
-
     def name(self, _span: Span, token: Token) -> NameText:
         """A quoted or a bare name."""
         if token.kind == "STRING":
@@ -167,8 +165,6 @@ class Actions(ExpressionActions):
             message = f"the messages of the file have more than {MAX_FILLED_IN:,} parts; split the file"
             self._report("PE0402", message, span)
         return syntax.Template(span=span, parts=tuple(parts))
-
-    # --- members --------------------------------------------------------------------------------------
 
     def param(self, span: Span, name: Token, type_ref: syntax.TypeRef, default: Expr, *limits: Clause) -> Member:
         for limit in limits[1:]:
@@ -233,8 +229,6 @@ class Actions(ExpressionActions):
             value=value,
             on_error=on_error,
         )
-
-    # --- fields ---------------------------------------------------------------------------------------
 
     def fields(self, span: Span, *found: tuple[NameText, bool, Expr]) -> Fields:
         return Fields(span, found)

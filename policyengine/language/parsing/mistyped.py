@@ -62,7 +62,9 @@ def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limi
     if kind == "ODD_SIGN":
         return _odd_sign(found, text, file, Span(start, end))
     if kind == "BAD_NUMBER":
-        return _bad_number(found, file, Span(start, end))
+        message, instead = _number_advice(found)
+        fix = replacing(Span(start, end), instead) if instead else None
+        return Mended("INT", "1", end, syntax_error("PE0201", message, file, Span(start, end), fix))
     if kind == "OPEN_STRING":
         return _open_string(found, text, file, start, limit)
     if kind == "CURLY_QUOTE":
@@ -111,15 +113,6 @@ def _odd_sign(found: str, text: str, file: str, span: Span) -> Mended:
     return Mended(_KINDS[meant], meant, span.end, finding)
 
 
-# --- numbers ---------------------------------------------------------------------------------------------
-
-
-def _bad_number(found: str, file: str, span: Span) -> Mended:
-    message, instead = _number_advice(found)
-    fix = replacing(span, instead) if instead else None
-    return Mended("INT", "1", span.end, syntax_error("PE0201", message, file, span, fix))
-
-
 def _number_advice(found: str) -> tuple[str, str]:
     """The message about a number that runs into letters, and what to write instead, '' where nobody can tell."""
     shown = quoted(found)
@@ -153,8 +146,6 @@ def _compound(found: str) -> str:
     smallest = min((unit for _, unit in parts), key=lambda unit: _MILLISECONDS[unit])
     return f"{total // _MILLISECONDS[smallest]}{'min' if smallest == 'm' else smallest}"
 
-
-# --- strings ---------------------------------------------------------------------------------------------
 
 _RESUME = re.compile(
     r"\n[ \t]*(?:(?:filter|score|gang|quota|permit|test|policy|library|overlay|scheduler|import)[ \t]+[\"']"

@@ -286,8 +286,6 @@ class _Splitter:
         """The word that was meant, while there is something to say about it."""
         return closest(token.text, known) if self.is_word(token) and len(self.findings) < MAX_FINDINGS else None
 
-    # --- findings -------------------------------------------------------------------------------------
-
     def unknown(self, token: Token, near: str | None, holder: str = "", known: Sequence[str] = ()) -> None:
         """A word that begins nothing; without one that was meant, what a policy, library, overlay or file holds."""
         message, fix = f"{quoted(token.text)} starts no member", None

@@ -47,7 +47,10 @@ def explain(rule: str, tokens: Sequence[Token], index: int, expected: frozenset[
     for cause in _CAUSES:
         if found := cause(stop):
             return found
-    return _anything(stop)
+    span = stop.token.span
+    if stop.token.kind == "$END":
+        span = Span(stop.before.start, stop.before.end) if stop.index else span
+    return syntax_error("PE0101", f"found {_shown(stop)}, expected {_expectations(stop)}", stop.file, span)
 
 
 # --- one mistake each ------------------------------------------------------------------------------------
@@ -196,16 +199,6 @@ _CAUSES: tuple[Callable[[Stop], Diagnostic | None], ...] = (
     _clauses,
     _missing_comma,
 )
-
-
-# --- anything else ---------------------------------------------------------------------------------------
-
-
-def _anything(stop: Stop) -> Diagnostic:
-    span = stop.token.span
-    if stop.token.kind == "$END":
-        span = Span(stop.before.start, stop.before.end) if stop.index else span
-    return syntax_error("PE0101", f"found {_shown(stop)}, expected {_expectations(stop)}", stop.file, span)
 
 
 def _shown(stop: Stop) -> str:

@@ -155,9 +155,6 @@ class Template(Node, frozen=True, kw_only=True):
     parts: tuple[str | Expr, ...]
 
 
-# --- walking an expression --------------------------------------------------------------------------------
-
-
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct parts of an expression, in the order they are written."""
     parts = _PARTS.get(type(expr))

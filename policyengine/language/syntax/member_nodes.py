@@ -284,9 +284,6 @@ class Test(Member, frozen=True, kw_only=True):
     steps: tuple[TestStep, ...]
 
 
-# --- file level ------------------------------------------------------------------------------------------
-
-
 class Import(Member, frozen=True, kw_only=True):
     """`import "safe" [as s]`."""
 

@@ -105,9 +105,6 @@ def _edit(reading: Reading, edits: Sequence[Edit]) -> WorkspaceEdit:
     return WorkspaceEdit(changes={reading.document.uri: reading.edits(edits)})
 
 
-# --- formatting ------------------------------------------------------------------------------------------
-
-
 def formatting(reading: Reading, wanted: Range | None = None) -> list[TextEdit] | None:
     """The edits that put a file into the one style, or those of them that touch a range.
 
@@ -135,9 +132,6 @@ def _line_edits(reading: Reading, before: list[str], after: list[str]) -> list[T
         for tag, first, last, other, end in found
         if tag != "equal"
     ]
-
-
-# --- inlay hints -----------------------------------------------------------------------------------------
 
 
 def inlay_hints(reading: Reading, asked: Range) -> list[InlayHint]:

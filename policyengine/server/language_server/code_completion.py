@@ -214,9 +214,6 @@ def _element(type_: Type) -> Type:
     return type_
 
 
-# --- expressions -----------------------------------------------------------------------------------------
-
-
 def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
     """What an expression may begin with."""
     yield from _variables(project, reading, cursor)

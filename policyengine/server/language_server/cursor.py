@@ -67,14 +67,10 @@ class Cursor:
         return self.string.start if self.string is not None else self.word.start
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        """The text's blocks."""
-        return split(self.cut.tokens, self.source)[0]
-
-    @cached_property
     def block(self) -> Block | None:
         """The block the cursor stands in."""
-        return next((one for one in reversed(self.blocks) if one.head.tokens[0].start < self.start), None)
+        blocks, _ = split(self.cut.tokens, self.source)
+        return next((one for one in reversed(blocks) if one.head.tokens[0].start < self.start), None)
 
     @cached_property
     def inside(self) -> bool:

@@ -153,9 +153,6 @@ def titled(title: str, *paragraphs: str) -> str:
     return "\n\n".join([code(title), *(one for one in paragraphs if one)])
 
 
-# --- fields ----------------------------------------------------------------------------------------------
-
-
 def attribute_of(type_: Type, name: str) -> Attribute | None:
     """A field or method of a type, or of what an optional holds."""
     info = object_info(content_of(type_))
@@ -168,9 +165,6 @@ def attribute_page(known: Attribute, whole: str) -> str:
     info = object_info(content_of(known.type))
     fields = f"Fields: {', '.join(f'`{name}`' for name in info.fields)}" if info is not None else ""
     return titled(f"{whole}: {known.type}", known.doc, absent, fields)
-
-
-# --- functions -------------------------------------------------------------------------------------------
 
 
 def function_page(name: str) -> str | None:
@@ -210,9 +204,6 @@ def _takes(row: Function, type_: Type) -> bool:
     )
 
 
-# --- plugins ---------------------------------------------------------------------------------------------
-
-
 def plugin_page(name: str, facts: PluginFacts) -> str:
     """A plugin: what it does in a decision, and its arguments."""
     does = " and ".join(word for word, so in (("filters", facts.filters), ("scores", facts.scores)) if so)
@@ -236,9 +227,6 @@ def argument_line(name: str, schema: Mapping[str, Any]) -> str:
         str(schema.get("description", "")),
     ]
     return ", ".join(part for part in parts if part)
-
-
-# --- members and symbols ---------------------------------------------------------------------------------
 
 
 def symbol_line(symbol: Symbol, source: Source, type_: Type | None) -> str:

@@ -47,9 +47,6 @@ def highlights(reading: Reading, offset: int) -> list[Range]:
     return [reading.range(one.span) for one in named if one.file == reading.source.file]
 
 
-# --- rename ----------------------------------------------------------------------------------------------
-
-
 def renamed_range(reading: Reading, offset: int) -> PrepareRenamePlaceholder | None:
     """The range of the name at the cursor, without its quotes, and the name; None for what cannot be renamed."""
     found = reading.named(offset)

@@ -51,9 +51,6 @@ def _symbol(reading: Reading, member: syntax.Member, inner: Iterable[syntax.Memb
     )
 
 
-# --- folding ---------------------------------------------------------------------------------------------
-
-
 def folding(reading: Reading) -> list[FoldingRange]:
     """Brackets and comments of several lines. Made of the tokens, so that a mistake unfolds nothing else."""
     brackets = (reading.range(span) for span in _brackets(reading.cut.tokens))
@@ -94,8 +91,6 @@ def _comments(reading: Reading, comments: Iterable[Token]) -> Iterator[Span]:
             yield Span(run[0].start, run[-1].end)
         run = [comment.span] if comment is not None else []
 
-
-# --- semantic tokens -------------------------------------------------------------------------------------
 
 TOKEN_TYPES = ("namespace", "class", "parameter", "variable", "property", "function", "method")
 TOKEN_MODIFIERS = ("declaration", "readonly", "defaultLibrary")

@@ -124,8 +124,6 @@ class Project:
         self._parsed: LRUCache[tuple[str, str], Parsed] = LRUCache(_REMEMBERED)
         self._readings: LRUCache[tuple[object, ...], Reading] = LRUCache(_REMEMBERED)
 
-    # --- documents ------------------------------------------------------------------------------------
-
     def open(self, uri: str, text: str, version: int) -> Document:
         """A document as it is now; also after each of its changes."""
         shown = Source(to_fs_path(uri) or uri, text)
@@ -162,8 +160,6 @@ class Project:
             for other in self.documents()
             if other is not document and Path(other.shown.file).parent == folder and not _is_alone(other.shown.text)
         ]
-
-    # --- readings -------------------------------------------------------------------------------------
 
     def readings(self, document: Document) -> Iterator[Reading]:
         """The texts of a document."""
@@ -214,8 +210,6 @@ class Project:
         if found is None:
             found = self._parsed[key] = (source, *parse_file(source))
         return found
-
-    # --- files ----------------------------------------------------------------------------------------
 
     def _beside(self, document: Document) -> list[tuple[str, Lines, Source]]:
         """The policy files of the document's folder, itself among them; of one that is open, what the editor has."""

@@ -267,8 +267,6 @@ class Scopes:
         meant = scope.libraries.get(library)
         self._use(scope.file, span, meant.names.get(name) if meant is not None else None)
 
-    # --- tests ----------------------------------------------------------------------------------------
-
     def _test(self, scope: Scope, test: syntax.Test) -> None:
         nodes: dict[str, Symbol] = {}
         pods: dict[str, Symbol] = {}

@@ -56,8 +56,6 @@ class PolicyServer(LanguageServer):
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._told: set[str] = set()
 
-    # --- documents ------------------------------------------------------------------------------------
-
     def took(self, uri: str, pause: float) -> None:
         """A document was opened or changed."""
         text = self.workspace.get_text_document(uri)
@@ -102,8 +100,6 @@ class PolicyServer(LanguageServer):
         for document in self.project.documents():
             self.publish_later(document.uri, PAUSE)
 
-    # --- places ---------------------------------------------------------------------------------------
-
     def readings(self, uri: str) -> Iterator[Reading]:
         """The policy texts of an open document."""
         document = self.project.document(uri)
@@ -133,8 +129,6 @@ class PolicyServer(LanguageServer):
         """What is answered for each policy text of a document. `params`: with `text_document`."""
         return [one for reading in self.readings(params.text_document.uri) for one in answer(reading)]
 
-    # --- what takes more than one call ----------------------------------------------------------------
-
     def formatted(self, uri: str, wanted: lsp.Range | None = None) -> list[lsp.TextEdit] | None:
         """The edits that format a document, or a range of it."""
         reading = next(self.readings(uri), None)
@@ -154,8 +148,6 @@ class PolicyServer(LanguageServer):
             return self.at(params, lambda reading, at: rename(reading, at, params.new_name))
         except CannotRename as error:
             raise JsonRpcInvalidParams(str(error)) from None
-
-    # --- the workspace --------------------------------------------------------------------------------
 
     def workspace_symbols(self, query: str) -> list[lsp.WorkspaceSymbol]:
         """Members whose names hold the letters of the query in their order, of open files and the workspace's."""

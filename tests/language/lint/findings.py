@@ -6,7 +6,8 @@ import re
 from functools import cache
 
 from policyengine.compiler.assemble import plugin_facts
-from policyengine.language.check import PluginFacts, check
+from policyengine.language.check import check_files
+from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
@@ -27,7 +28,7 @@ def checked_and_linted(text: str, settings: Settings | None = None) -> tuple[lis
     """The errors of a text, and the opinions about it."""
     source = Source("p.policy", text)
     file, broken = parse_file(source)
-    policies, wrong = check(file, source, plugins())
+    policies, wrong = check_files([(file, source)], plugins())
     assert broken or wrong or len(policies) == len(file.policies)
     return [*broken, *wrong], lint(source, file, policies, plugins(), settings or Settings())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.language.check import check
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import CODES, Diagnostic, Severity, Source, in_order, render
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import LINT_CODES, lint
@@ -25,7 +25,7 @@ CASES = [file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("PE*.md
 def opinions(text: str) -> list[Diagnostic]:
     source = Source("a.policy", text)
     file, _ = parse_file(source)
-    policies, _ = check(file, source, plugins())
+    policies, _ = check_files([(file, source)], plugins())
     found = lint(source, file, policies, plugins(), Settings())
     assert found == in_order(found)
     for finding in found:

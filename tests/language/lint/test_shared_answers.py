@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from policyengine.language import ir
-from policyengine.language.check import check
+from policyengine.language.check import check_files
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.lint.lint_settings import Settings
@@ -39,7 +39,7 @@ policy "p" {{
 """
     source = Source("a.policy", text)
     file, _ = parse_file(source)
-    policies, _ = check(file, source, plugins())
+    policies, _ = check_files([(file, source)], plugins())
     assume(policies)
     return Subject(source, file.policies[0], policies[0], plugins(), Settings(), file, frozenset())
 

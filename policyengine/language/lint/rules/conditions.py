@@ -37,10 +37,8 @@ def constant_when(subject: Subject) -> Findings:
             continue
         outcome = subject.truth.outcome(place.expr)
         if outcome is not None:
-            message = (
-                "`when` is always true: leave it out" if outcome else "`when` is never true, so the rule never runs"
-            )
-            yield Finding(message, place.expr.span, steps=subject.truth.proof())
+            how = "always true: leave it out" if outcome else "never true, so the rule never runs"
+            yield Finding(f"`when` is {how}", place.expr.span, steps=subject.truth.proof())
 
 
 _WHOLE = frozenset({"when", "condition"})
@@ -111,12 +109,9 @@ def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
             later, idle = truth.implied(by, not_false(implied)), truth.implied(implied, not_false(by))
             if idle and not (later and one.span.start < other.span.start):
                 said.add(id(one))
-                word = "wherever this is true" if logic.op == "||" else "wherever the rest holds"
-                message = (
-                    f"the other operand is true {word}, so this adds nothing"
-                    if logic.op == "||"
-                    else f"this is true {word}, so it adds nothing"
-                )
+                message = "this is true wherever the rest holds, so it adds nothing"
+                if logic.op == "||":
+                    message = "the other operand is true wherever this is true, so this adds nothing"
                 yield Finding(message, one.span, None, (Related(other.span, "because of this"),), truth.proof())
 
 

@@ -15,11 +15,6 @@ def _in_base(subject: Subject, name: str) -> bool:
     return subject.policy.base == "kubernetes" or facts.filters or not facts.scores
 
 
-def _scores_in_base(subject: Subject, name: str) -> bool:
-    """Whether the plugin's score counts in the base."""
-    return subject.policy.base == "kubernetes" and _in_base(subject, name) and subject.plugins[name].scores
-
-
 def _base_span(subject: Subject) -> Span:
     """Where the base is named; the policy's name where it is not."""
     found = subject.written_as(syntax.Base)
@@ -62,10 +57,9 @@ def can_overcommit(subject: Subject) -> Findings:
     policy = subject.policy
     if any(use.name == _FIT for use in policy.uses) or _looks(subject):
         return
-    if policy.base == "none":
-        yield Finding("nothing keeps pods within a node's resources: it can overcommit", _base_span(subject))
-    elif _FIT in policy.disabled:
-        yield Finding("nothing keeps pods within a node's resources: it can overcommit", _disable_of(subject, _FIT))
+    if policy.base == "none" or _FIT in policy.disabled:
+        place = _base_span(subject) if policy.base == "none" else _disable_of(subject, _FIT)
+        yield Finding("nothing keeps pods within a node's resources: it can overcommit", place)
 
 
 def _looks(subject: Subject) -> bool:
@@ -127,7 +121,7 @@ def redundant_use(subject: Subject) -> Findings:
             continue
         facts = subject.plugins[use.name]
         same_weight = use.weight is None or use.weight == facts.default_weight
-        scored = _scores_in_base(subject, use.name) or not facts.scores
+        scored = subject.policy.base == "kubernetes" or not facts.scores
         if same_weight and scored:
             fix = removal(subject, member, f"remove `use {use.name}`")
             yield Finding(f"`{use.name}` runs like this in `base {subject.policy.base}` already", member.span, fix)
