@@ -60,8 +60,9 @@ def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> o
         A plain value. A duration is a `timedelta` and a timestamp a `datetime` in UTC, both cut to microseconds;
         a quantity is an int (millicores, bytes); an optional is its content, or None; a type is its name.
 
-    Raises EvaluationError: the text is no expression, or it has no value (overflow, no such key, …); TypeError: a
-    binding is no plain value.
+    Raises:
+        EvaluationError: the text is no expression, or it has no value (overflow, no such key, …).
+        TypeError: a binding is no plain value.
     """
     values = {name: _taken_in(value, _DEEPEST) for name, value in (bindings or {}).items()}
     closure = _closure(expression, _DOTTED_TYPES.union(name for name in values if "." in name))

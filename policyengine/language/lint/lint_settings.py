@@ -43,7 +43,8 @@ def settings_of(table: Mapping[str, object], where: str, known: Collection[str])
         where: what to call the table in messages: `` `pyproject.toml`, [tool.policyengine.lint] ``.
         known: the codes whose severity may be settled.
 
-    Raises SettingsError: an unknown key or code, or a value of the wrong form.
+    Raises:
+        SettingsError: an unknown key or code, or a value of the wrong form.
     """
     for key in table:
         if key not in _KEYS:

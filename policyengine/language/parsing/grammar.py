@@ -54,7 +54,8 @@ def analysed(grammar: str, strict: bool = False) -> Lark:
     Arguments:
         strict: whether two terminals that match the same text are an error; takes `interegular` and seconds.
 
-    Raises lark.exceptions.GrammarError: the grammar is not LALR(1).
+    Raises:
+        lark.exceptions.GrammarError: the grammar is not LALR(1).
     """
     from lark import Lark
 
