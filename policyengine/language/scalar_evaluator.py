@@ -212,11 +212,7 @@ def _truth(expr: ir.Expr, names: Names) -> Closure:
 def _logic(expr: ir.Logic, names: Names) -> Closure:
     operands = tuple(_truth(operand, names) for operand in expr.operands)
     decisive = expr.op == "||"
-
-    def logic(evaluation: Evaluation) -> bool:
-        return _decided(operands, evaluation, decisive)
-
-    return logic
+    return lambda evaluation: _decided(operands, evaluation, decisive)
 
 
 def _decided(tests: Iterable[Closure], evaluation: Evaluation, decisive: bool) -> bool:

@@ -120,7 +120,8 @@ def _wrong_object(value: object, type_: Type) -> str | None:
     if not isinstance(value, dict):
         return form(type_)
     if type_.name in _AMOUNTS:
-        return _wrong_amounts(value, type_)
+        wrong = next(filter(None, (wrong_amount(name, amount) for name, amount in value.items())), None)
+        return None if wrong is None else f"{form(type_)}; {wrong}"
     known = OBJECTS[type_.name].fields
     for name, inner in value.items():
         if name not in known:
@@ -140,14 +141,9 @@ def _wrong_word(value: object, words: Sequence[str]) -> str | None:
     return f"{', '.join(others)} or {last}, not `{value}`{hint}"
 
 
-def _wrong_amounts(value: Mapping[str, object], type_: Type) -> str | None:
-    wrong = next(filter(None, (wrong_amount(name, amount) for name, amount in value.items())), None)
-    return None if wrong is None else f"{form(type_)}; {wrong}"
-
-
 def wrong_amount(name: str, amount: object) -> str | None:
     """What is wrong with an amount of a resource: its name, or what is written; None where nothing is."""
-    if not _is_resource(name):
+    if not ("/" in name.strip("/") or name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-"))):
         meant = vendors(name) or '"vendor/x"'
         return f"no resource is called `{name}`; one of a vendor has its name: `{meant}`"
     try:
@@ -155,10 +151,6 @@ def wrong_amount(name: str, amount: object) -> str | None:
     except quantity.QuantityError as error:
         return f"`{name}`: {error}"
     return None
-
-
-def _is_resource(name: str) -> bool:
-    return "/" in name.strip("/") or name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
 def _is_time(value: object) -> bool:

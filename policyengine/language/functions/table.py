@@ -16,33 +16,19 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from policyengine.language.functions.answer_bounds import NO_POLICY, Bounds
-from policyengine.language.types import (
-    BOOL,
-    CPU,
-    DOUBLE,
-    DURATION,
-    INT,
-    MEMORY,
-    QOS,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Kind,
-    Type,
-    types_in,
-)
+from policyengine.language.types import QOS, Kind, Type, types_in
 from policyengine.language.values import Optional, kind_of
 
 Implementation = Callable[..., object]
 Signatures = Mapping[str, Implementation]
 """How an overload is written -> what computes it."""
 
-_SCALABLE = (CPU, MEMORY, STORAGE, DURATION)
-GROUPS: Mapping[str, tuple[Type, ...]] = {
-    "scalable": _SCALABLE,
-    "counted": (INT, *_SCALABLE),
-    "comparable": (INT, DOUBLE, *_SCALABLE, TIMESTAMP),
-    "ordered": (INT, DOUBLE, STRING, BOOL, *_SCALABLE, TIMESTAMP, QOS),
+_SCALABLE = "cpu, memory, storage, duration"
+GROUPS: Mapping[str, Sequence[Type]] = {
+    "scalable": types_in(_SCALABLE, {}),
+    "counted": types_in(f"int, {_SCALABLE}", {}),
+    "comparable": types_in(f"int, double, {_SCALABLE}, timestamp", {}),
+    "ordered": types_in(f"int, double, string, bool, {_SCALABLE}, timestamp, qos", {"qos": QOS}),
 }
 _NAMES = {"qos": QOS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
 

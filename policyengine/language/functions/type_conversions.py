@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 
 from policyengine import quantity
 from policyengine.language.functions.answer_bounds import (
@@ -29,7 +30,7 @@ from policyengine.language.functions.table import (
     function,
     or_optional,
 )
-from policyengine.language.types import CPU, MEMORY, STORAGE, STRING, Kind, Type
+from policyengine.language.types import CPU, MEMORY, STORAGE, STRING, Kind
 from policyengine.language.values import (
     EvaluationError,
     display,
@@ -77,17 +78,8 @@ def bool_of_text(text: str) -> bool:
     return _BOOLS[text]
 
 
-def cpu_of_text(text: str) -> int:
-    """A Kubernetes quantity in millicores, rounded up as Kubernetes rounds it."""
-    return _quantity(quantity.milli_value, text)
-
-
-def bytes_of_text(text: str) -> int:
-    """A Kubernetes quantity in bytes, rounded up as Kubernetes rounds it."""
-    return _quantity(quantity.value, text)
-
-
 def _quantity(convert: Callable[[str], int], text: str) -> int:
+    """A Kubernetes quantity in millicores or bytes, rounded up as Kubernetes rounds it."""
     try:
         return convert(text)
     except quantity.QuantityError as error:
@@ -111,10 +103,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise EvaluationError("not a finite number")
     return value
-
-
-def _shower(type_: Type) -> Callable[[object], str]:
-    return lambda value: display(value, type_)
 
 
 def _conversion(name: str, doc: str, overloads: Signatures, bounds: Bounds, operation: str = "text") -> Function:
@@ -181,7 +169,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "as text",
         {
             "string -> string": _itself,
-            **{f"{one} -> string": _shower(one) for one in GROUPS["ordered"] if one != STRING},
+            **{f"{one} -> string": partial(display, type_=one) for one in GROUPS["ordered"] if one != STRING},
         },
         NO_NUMBER,
     ),
@@ -207,7 +195,13 @@ FUNCTIONS: tuple[Function, ...] = (
     _attempt("toDuration", "the duration a string holds, if it holds one", "duration", parse_duration),
     _attempt("toTimestamp", "the time a string holds, if it holds one", "timestamp", parse_timestamp),
     *(
-        _attempt(f"toQuantity/{name}", f"the {name} quantity a string holds, if it holds one", name, convert, "text")
-        for name, convert in (("cpu", cpu_of_text), ("memory", bytes_of_text), ("storage", bytes_of_text))
+        _attempt(
+            f"toQuantity/{name}",
+            f"the {name} quantity a string holds, if it holds one",
+            name,
+            partial(_quantity, quantity.milli_value if name == "cpu" else quantity.value),
+            "text",
+        )
+        for name in DIMENSIONS
     ),
 )

@@ -12,7 +12,7 @@ from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order, printable, register
 from policyengine.language.edits import keeping_comments
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.linted_policy import Subject, words_named
+from policyengine.language.lint.rule import Subject, words_named
 from policyengine.language.lint.rules import RULES
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED, allowed
 

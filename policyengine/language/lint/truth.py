@@ -48,35 +48,23 @@ class Domain(Struct, frozen=True):
 
     def narrowed(self, operator: str, value: object, nan: bool) -> Domain:
         """The domain where the term compares so with a constant, or is (not) among a set of them. `nan`: NaN does."""
-        domain = self._narrowed(operator, value)
-        drops_nan = domain.bounds.nan and not nan
-        return replace(domain, bounds=domain.bounds._replace(nan=False)) if drops_nan else domain
-
-    def _narrowed(self, operator: str, value: object) -> Domain:
-        if operator in ("_==_", "@in"):
+        bounds = self.bounds._replace(nan=self.bounds.nan and nan)
+        if operator in ("_==_", "@in", "_!=_", _NOT_IN):
             values = value if isinstance(value, frozenset) else frozenset({value})
-            return replace(self, allowed=values if self.allowed is None else self.allowed & values)
-        if operator in ("_!=_", _NOT_IN):
-            values = value if isinstance(value, frozenset) else frozenset({value})
-            return replace(self, excluded=self.excluded | values)
+            if operator in ("_!=_", _NOT_IN):
+                return replace(self, bounds=bounds, excluded=self.excluded | values)
+            return replace(self, bounds=bounds, allowed=values if self.allowed is None else self.allowed & values)
         assert isinstance(value, int | float)
-        if operator in ("_<_", "_<=_"):
-            return self._below(value, operator == "_<_")
-        return self._above(value, operator == "_>_")
-
-    def _below(self, value: float, strict: bool) -> Domain:
+        below, strict = operator in ("_<_", "_<=_"), operator in ("_<_", "_>_")
         if self.integral and strict:
-            value, strict = math.ceil(value) - 1, False
-        if value > self.bounds.high or (value == self.bounds.high and not strict):
-            return self
-        return replace(self, bounds=self.bounds._replace(high=value), open_high=strict)
-
-    def _above(self, value: float, strict: bool) -> Domain:
-        if self.integral and strict:
-            value, strict = math.floor(value) + 1, False
-        if value < self.bounds.low or (value == self.bounds.low and not strict):
-            return self
-        return replace(self, bounds=self.bounds._replace(low=value), open_low=strict)
+            value, strict = math.ceil(value) - 1 if below else math.floor(value) + 1, False
+        end = bounds.high if below else bounds.low
+        is_nearer = (value < end if below else value > end) or (value == end and strict)
+        if below and is_nearer:
+            return replace(self, bounds=bounds._replace(high=value), open_high=strict)
+        if is_nearer:
+            return replace(self, bounds=bounds._replace(low=value), open_low=strict)
+        return replace(self, bounds=bounds)
 
     @property
     def is_empty(self) -> bool:

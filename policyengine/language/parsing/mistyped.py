@@ -160,18 +160,14 @@ def _open_string(found: str, text: str, file: str, start: int, limit: int) -> Me
         resumed = _RESUME.search(text, start, limit)
         end = resumed.start() if resumed else limit
     else:
-        end = start + len(_quoted_part(_line(text, start, limit)))
+        line = re.compile(r"[^\r\n]*").match(text, start, limit)
+        end = start + len(_quoted_part(line[0] if line else ""))
     end = max(end, start + len(found))
     message = f"the string that begins here has no closing `{quote}`"
     if len(quote) == 1:
         message += " on its line"
     finding = syntax_error("PE0203", message, file, Span(start, end))
     return Mended("STRING", f"{quote[0]}{quote[0]}", end, finding)
-
-
-def _line(text: str, start: int, limit: int) -> str:
-    ends = [at for at in (text.find("\n", start, limit), text.find("\r", start, limit)) if at >= 0]
-    return text[start : min(ends, default=limit)]
 
 
 def _quoted_part(line: str) -> str:

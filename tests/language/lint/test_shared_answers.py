@@ -12,7 +12,7 @@ from policyengine.language.check import check_files
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.linted_policy import Subject
+from policyengine.language.lint.rule import Subject
 from policyengine.language.lint.truth import true
 from policyengine.language.parse import parse_file
 from tests.fuzz.vocabulary import EVERY_POD

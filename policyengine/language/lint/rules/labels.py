@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from policyengine.language import syntax
 from policyengine.language.checking.setting_checks import wrong_key
 from policyengine.language.diagnostics import replacing
-from policyengine.language.lint.linted_policy import Lookup, Subject
-from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, rule
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Lookup, Severity, Subject, rule
 from policyengine.suggestion import closest
 
 WELL_KNOWN = frozenset(
