@@ -34,16 +34,14 @@ class PolicyText:
             return diagnostic
         fix = diagnostic.fix
         if fix is not None:
-            fix = None if self.folded else replace(fix, edits=tuple(self._edit(edit) for edit in fix.edits))
+            edits = tuple(Edit(self.shown_span(edit.span), edit.text) for edit in fix.edits)
+            fix = None if self.folded else replace(fix, edits=edits)
         related, steps = (
             tuple(replace(one, span=self.shown_span(one.span)) for one in places)
             for places in (diagnostic.related, diagnostic.steps)
         )
         shown = self.shown_span(diagnostic.span)
         return replace(diagnostic, file=self.shown.file, span=shown, fix=fix, related=related, steps=steps)
-
-    def _edit(self, edit: Edit) -> Edit:
-        return Edit(self.shown_span(edit.span), edit.text)
 
     def shown_span(self, span: Span) -> Span:
         """A place of the text in the file."""

@@ -94,11 +94,6 @@ def _source_of(context: Context, expr: ir.Expr) -> ir.Expr | None:
     return source_of(expr, context.definitions.let_value) if expr.type.kind is Kind.LIST else None
 
 
-def is_of_cluster(context: Context, expr: ir.Expr) -> bool:
-    """Whether it is a list of the cluster's nodes or pods, or made of one."""
-    return _source_of(context, expr) is not None
-
-
 def _rows(source: ir.Expr) -> str:
     return "pods" if element_shape(source) is Shape.POD else "nodes"
 

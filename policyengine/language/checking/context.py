@@ -30,11 +30,6 @@ class Declared(Struct, frozen=True):
     size: int = 0
     """How many parts the body has."""
 
-    @property
-    def signature(self) -> str:
-        """As one would call it: `f(a: int, b: cpu)`."""
-        return f"{self.name}({', '.join(f'{local.name}: {local.type}' for local in self.parameters)})"
-
 
 class Names(Struct, frozen=True, eq=False):
     """The params, lets and functions of one block, and those of the libraries it imports.

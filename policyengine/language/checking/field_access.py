@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.attributes import Attribute
 from policyengine.language.checking import foreign_words
-from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, is_of_cluster, member_of
+from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, member_of
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
 from policyengine.language.checking.findings import error_at
 from policyengine.language.diagnostics import Edit, Fix, replacing
-from policyengine.language.ir.ir_walk import extent, is_error
+from policyengine.language.ir.ir_walk import extent, is_cluster_list, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, MEMORY, STRING, Kind, Shape, Type, content_of, map_of, optional_of
@@ -211,7 +211,7 @@ def check_index(context: Context, node: syntax.Index, expected: Type | None) -> 
         context.check(node.key)
         return error_at(node.span)
     type_, _ = _content(operand.type)
-    if is_of_cluster(context, operand):
+    if is_cluster_list(operand, context.definitions.let_value):
         message = "a list of the cluster has no order, so it has no `[…]`: make one value of it, as `.exists(x, …)`, "
         return context.failed("PE1018", message + "`.size()` and `.map(x, …).sum()` do", node.span)
     wanted = _key_type(type_)

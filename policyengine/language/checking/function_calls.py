@@ -107,7 +107,8 @@ def check_function_call(context: Context, node: syntax.Call, function: Declared)
         if len(node.args) == count:
             return error_at(node.span)
         message = f"`{function.name}` takes {count} argument{'s' * (count != 1)}, not {len(node.args)}"
-        return context.failed("PE1004", f"{message}: `{function.signature}`", node.span)
+        parameters = ", ".join(f"{local.name}: {local.type}" for local in function.parameters)
+        return context.failed("PE1004", f"{message}: `{function.name}({parameters})`", node.span)
     args: list[ir.Expr] = []
     for written, local in zip(node.args, function.parameters, strict=True):
         arg = context.check(written, local.type)

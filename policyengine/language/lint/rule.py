@@ -86,7 +86,7 @@ class Subject:
     @cached_property
     def truth(self) -> Truth:
         """Which conditions can hold together."""
-        return Truth(self.lets, self.bounds, self.meaning, len(self.file.policies))
+        return Truth(self.let_value, self.bounds, self.meaning, len(self.file.policies))
 
     def meaning(self, expr: ir.Expr) -> int:
         """A number that expressions share which mean the same, wherever they stand."""

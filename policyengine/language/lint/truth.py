@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from policyengine.language.bounds import MOST_SHOWN, Bounds, number
 from policyengine.language.checking.definitions import MIRRORED, NEGATED
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions.answer_bounds import EVERYTHING, Interval, add, negative
+from policyengine.language.ir.ir_walk import LetOf
 from policyengine.language.types import Kind, Type, content_of
 from policyengine.language.values import display
 
@@ -174,12 +175,10 @@ class OutOfStepsError(Exception):
 class Truth:
     """Answers for one policy."""
 
-    def __init__(
-        self, lets: Mapping[str, ir.Let], bounds: Bounds, meaning: Callable[[ir.Expr], int], policies: int
-    ) -> None:
-        """`lets`: each after those it names. `meaning`: a number that expressions share which mean the same.
+    def __init__(self, let_of: LetOf, bounds: Bounds, meaning: Callable[[ir.Expr], int], policies: int) -> None:
+        """`meaning`: a number that expressions share which mean the same.
         `policies`: how many the file has."""
-        self._lets = lets
+        self._let_of = let_of
         self._bounds = bounds
         self._left = MOST_STEPS // policies
         self._in_question = 0
@@ -234,10 +233,6 @@ class Truth:
         else:
             yield from self._bounds.steps(said.of) if step.before is None else ()
             yield Related(step.expr.span, f"is {outcome}: {step.left.shown(content_of(said.of.type))} is left")
-
-    def _let_of(self, name: str) -> ir.Expr | None:
-        let = self._lets.get(name)
-        return let.value if let is not None else None
 
     def _closed(self, pending: list[Literal], branches: Sequence[Branch], store: Store, depth: int) -> bool:
         """Whether every way to make the literals hold, with one way of each branch and what the store says, is a

@@ -91,7 +91,7 @@ def applications(rule: str, tokens: Sequence[Token]) -> list[Applied]:
 def expected_behind(rule: str, tokens: Sequence[Token]) -> frozenset[str]:
     """The terminals that may come behind tokens a start rule begins with; none where these fit nothing already."""
     run = _Run(rule, lambda reduction, span, parts: None)
-    return run.expected() if run.take(tokens) is None else frozenset()
+    return frozenset(run.parser.accepts()) if run.take(tokens) is None else frozenset()
 
 
 class _Symbol(Struct, gc=False):
@@ -172,10 +172,6 @@ class _Run:
         is_last = index + 1 == len(tokens)
         _, leads_to = self.parser.choices().get("NAME", (None, None))
         return isinstance(leads_to, int) and not is_last and tokens[index + 1].kind in _NAME_GOES_ON
-
-    def expected(self) -> frozenset[str]:
-        """The terminals that may come next."""
-        return frozenset(self.parser.accepts())
 
 
 def _too_deep(tokens: Sequence[Token]) -> Token | None:
