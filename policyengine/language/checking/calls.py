@@ -104,7 +104,8 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
             return error_at(node.span)  # it was reported
         return context.failed("PE1003", f"`{name}` is no function", node.function_span)
     built_in = (row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name)
-    known = chain(built_in, names.every_function(), ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
+    own = (*names.functions, *(names.outer.functions if names.outer is not None else ()))
+    known = chain(built_in, own, ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
     message = f"no function is called `{name}`"
     if remedy:
         fix = replacing(node.function_span, "!", safe=True) if name == "not" and len(args) == 1 else None

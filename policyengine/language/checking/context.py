@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -64,12 +64,6 @@ class Names(Struct, frozen=True, eq=False):
         """A function by the name that is written; None if there is none."""
         block, inner = self._block_of(name)
         return block.functions.get(inner) if block is not None else None
-
-    def every_function(self) -> Iterator[str]:
-        """The functions that a block may call by their names alone."""
-        yield from self.functions
-        if self.outer is not None:
-            yield from self.outer.every_function()
 
     def _block_of(self, name: str) -> tuple[Names | None, str]:
         """The block that defines a name, and its name there. What a library imports is not its own."""

@@ -7,7 +7,6 @@ typographic quotes, strings left open, characters from nowhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, replacing
@@ -50,11 +49,6 @@ class Mended(NamedTuple):
     text: str
     end: int
     finding: Diagnostic
-
-
-def signs(known: Iterable[str]) -> str:
-    """A pattern of the operators and brackets, the longer ones first."""
-    return "|".join(re.escape(sign) for sign in sorted(known, key=lambda sign: (-len(sign), sign)))
 
 
 def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limit: int) -> Mended:

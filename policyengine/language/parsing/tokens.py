@@ -131,7 +131,8 @@ def _pattern() -> re.Pattern[str]:
     order = ["COMMENT", "ON_ERROR", "STRING", "BYTES", "NAME"]
     order += [name for name in patterns if name not in order]
     order.insert(order.index("COMPARISON"), "ODD_SIGN")
-    patterns |= {"ODD_SIGN": mistyped.ODD_SIGN, "SIGN": mistyped.signs(grammar.sign_terminals())}
+    signs = sorted(grammar.sign_terminals(), key=lambda sign: (-len(sign), sign))  # `<=` before `<`
+    patterns |= {"ODD_SIGN": mistyped.ODD_SIGN, "SIGN": "|".join(map(re.escape, signs))}
     alternatives = [*((name, patterns[name]) for name in [*order, "SIGN"]), *mistyped.UNREADABLE]
     return re.compile(f"{white}(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in alternatives)})")
 

@@ -203,8 +203,7 @@ _CAUSES: tuple[Callable[[Stop], Diagnostic | None], ...] = (
 
 def _shown(stop: Stop) -> str:
     if stop.token.kind == "$END":
-        what = "expression" if stop.rule == "expression" else stop.rule
-        return f"the end of the {what} behind {_named(stop.before)}" if stop.index else "nothing"
+        return f"the end of the {stop.rule} behind {_named(stop.before)}" if stop.index else "nothing"
     return _named(stop.token)
 
 
@@ -224,9 +223,8 @@ def _expectations(stop: Stop) -> str:
     for kind, shown in (("NAME", "a name"), ("STRING", "a string in quotes"), ("ON_ERROR", "`on error`")):
         if kind in left:
             found.append(shown)
-    ends = "$END" in left
     texts = {kind: text for text, kind in [*word_terminals().items(), *sign_terminals().items()]}
     found += sorted(f"`{texts[kind]}`" for kind in left if kind in texts)
-    if ends:
+    if "$END" in left:
         found.append("nothing more" if stop.rule == "expression" else "the next member")
     return " or ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)

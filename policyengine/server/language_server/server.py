@@ -112,14 +112,6 @@ class PolicyServer(LanguageServer):
             return None
         return self.project.reading(document, found[0]), found[1]
 
-    def span(self, uri: str, range_: lsp.Range) -> tuple[Reading, Span] | None:
-        """The text a range begins in, and the span of it."""
-        start, end = self._place(uri, range_.start), self._place(uri, range_.end)
-        if start is None:
-            return None
-        last = end[1] if end is not None and end[0] is start[0] else len(start[0].source.text)
-        return start[0], Span(start[1], max(start[1], last))
-
     def at(self, params: Any, answer: Callable[[Reading, int], _T]) -> _T | None:
         """What is answered for a position; None outside of a policy. `params`: with `text_document` and `position`."""
         found = self._place(params.text_document.uri, params.position)
@@ -135,11 +127,13 @@ class PolicyServer(LanguageServer):
         return actions.formatting(reading, wanted) if reading is not None else None
 
     def acted(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        """The code actions of a range."""
-        found = self.span(params.text_document.uri, params.range)
-        if found is None:
+        """The code actions of a range, in the text it begins in."""
+        start, end = (self._place(params.text_document.uri, at) for at in (params.range.start, params.range.end))
+        if start is None:
             return None
-        reading, span = found
+        reading, first = start
+        last = end[1] if end is not None and end[0] is reading else len(reading.source.text)
+        span = Span(first, max(first, last))
         return actions.code_actions(reading, self.project.findings_in(reading), span, params.context.only or ())
 
     def renamed(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
