@@ -131,6 +131,11 @@ def pages_of(text: str) -> dict[str, tuple[str, str]]:
     return {head[:6]: (head[7:], page) for head, _, page in pages}
 
 
+def listed(names: Iterable[object]) -> str:
+    """Names in a message: "`a`, `b`"."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The findings by file, place, code and message, each once."""
     return sorted(dict.fromkeys(diagnostics), key=lambda d: (d.file, d.span.start, d.span.end, d.code, d.message))

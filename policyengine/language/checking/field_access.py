@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from policyengine.language.checking.cluster_aggregates import check_domain_field
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.definitions import field_name, key_fact, size_fact
 from policyengine.language.checking.findings import error_at
-from policyengine.language.diagnostics import Edit, Fix, replacing
+from policyengine.language.diagnostics import Edit, Fix, listed, replacing
 from policyengine.language.ir.ir_walk import extent, is_cluster_list, is_error
 from policyengine.language.schema import DOMAIN, ROOTS, attribute, object_info
 from policyengine.language.syntax import Span
@@ -122,7 +121,7 @@ def _in_manifest(context: Context, node: syntax.Select, part: syntax.Select, typ
     if field is not None:
         return context.failed("PE1002", f"{message}; write `.{field}`", span, replacing(span, field, safe=True))
     hint = foreign_words.written(content, node.field)
-    hint = hint or f"; the fields of a manifest stand right behind it, and there are {_listed(info.fields)}"
+    hint = hint or f"; the fields of a manifest stand right behind it, and there are {listed(info.fields)}"
     return context.failed("PE1002", message + hint, span)
 
 
@@ -188,18 +187,14 @@ def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
         return context.failed("PE1002", f"{message}; write `.{field}`", node.field_span, fix)
     if remedy:
         return context.failed("PE1002", message + remedy, node.field_span)
-    hint = f"; it has {_listed(info.fields)}"
+    hint = f"; it has {listed(info.fields)}"
     if info.entries is not None:
         hint += ', and one of a vendor as `[?"vendor/x"].orValue(0)`'
     elif node.field in _PARTS:
-        hint = f"; what a manifest has in it stands right behind the {type_}: {_listed(info.fields)}"
+        hint = f"; what a manifest has in it stands right behind the {type_}: {listed(info.fields)}"
     elif "labels" in fields:
         hint = f'; a label is `.labels[?"{node.field}"]`'
     return context.report.unknown("PE1002", message, node.field_span, node.field, fields, otherwise=hint)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def check_index(context: Context, node: syntax.Index, expected: Type | None) -> ir.Expr:

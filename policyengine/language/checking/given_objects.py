@@ -12,6 +12,7 @@ from typing import Final
 
 from policyengine import quantity
 from policyengine.language.checking.foreign_words import vendors
+from policyengine.language.diagnostics import listed
 from policyengine.language.schema import OBJECTS, POD_GROUP
 from policyengine.language.types import DYN, STRING, TIMESTAMP, Kind, Type, map_of
 from policyengine.language.values import EvaluationError, parse_timestamp, with_article
@@ -125,8 +126,7 @@ def _wrong_object(value: object, type_: Type) -> str | None:
     known = OBJECTS[type_.name].fields
     for name, inner in value.items():
         if name not in known:
-            fields = ", ".join(f"`{field}`" for field in known)
-            return f"{form(type_)}, which has {fields}, and no `{name}`"
+            return f"{form(type_)}, which has {listed(known)}, and no `{name}`"
         if wrong := wrong_value(inner, known[name].type) or _wrong_word(inner, WORDS.get((type_.name, name), ())):
             return f"{form(type_)}, whose `{name}` is {wrong}"
     return None

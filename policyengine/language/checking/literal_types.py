@@ -12,7 +12,7 @@ from typing import TypeGuard
 from policyengine.language import ir, syntax
 from policyengine.language.checking.findings import Report
 from policyengine.language.checking.foreign_words import key_text
-from policyengine.language.diagnostics import replacing
+from policyengine.language.diagnostics import listed, replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.syntax import Span
 from policyengine.language.types import (
@@ -215,7 +215,7 @@ def _qos(report: Report, value: str, span: Span) -> ir.Expr:
     if value in QOS_CLASSES:
         return ir.Const(type=QOS, span=span, value=QOS_CLASSES.index(value))
     close = closest(value, QOS_CLASSES)
-    text = f"`{value}` is no quality of service; there are {', '.join(f'`{name}`' for name in QOS_CLASSES)}"
+    text = f"`{value}` is no quality of service; there are {listed(QOS_CLASSES)}"
     return report.error("PE1006", text, span, replacing(span, f'"{close}"') if close else None)
 
 

@@ -9,7 +9,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking import foreign_words
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.findings import error_at
-from policyengine.language.diagnostics import replacing
+from policyengine.language.diagnostics import listed, replacing
 from policyengine.language.functions.relations import equal
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.scalar_evaluator import evaluated
@@ -51,7 +51,7 @@ def check_type(
     if meant is not None:
         context.failed("PE2012", f"{message}; write `{meant}`", written.span, replacing(written.span, meant))
         return None
-    there = f"; there are {', '.join(f'`{one}`' for one in known)}"
+    there = f"; there are {listed(known)}"
     context.report.unknown("PE2012", message, written.span, name, known, fix=fix, otherwise=there)
     return None
 
@@ -89,8 +89,8 @@ def outside(param: ir.Param, value: object) -> str | None:
     """Why a value is not one the param takes, None if it takes it. For overrides too."""
     shown = display(value, param.type)
     if param.values is not None and not any(equal(value, allowed) for allowed in param.values):
-        listed = ", ".join(f"`{display(allowed, param.type)}`" for allowed in param.values)
-        return f"`{shown}` is not among the values of `{param.name}`: {listed or 'there are none'}"
+        values = listed(display(allowed, param.type) for allowed in param.values)
+        return f"`{shown}` is not among the values of `{param.name}`: {values or 'there are none'}"
     low, high = param.minimum, param.maximum
     if not (isinstance(low, int | float) and isinstance(high, int | float) and isinstance(value, int | float)):
         return None

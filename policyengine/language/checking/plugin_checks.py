@@ -15,6 +15,7 @@ from policyengine.language.checking.findings import Report
 from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
 from policyengine.language.checking.rule_checks import check_weight
+from policyengine.language.diagnostics import listed
 from policyengine.language.syntax import Span
 
 
@@ -51,7 +52,7 @@ def check_use(scope: PolicyScope, member: syntax.Use, plugins: Plugins) -> ir.Pl
 
 def unknown_plugin(report: Report, name: syntax.NameText, plugins: Plugins) -> None:
     """Reports a name that no plugin has."""
-    installed = f"; installed are {', '.join(f'`{plugin}`' for plugin in plugins)}"
+    installed = f"; installed are {listed(plugins)}"
     report.unknown("PE2003", f"no plugin is called `{name.text}`", name.span, name.text, plugins, otherwise=installed)
 
 

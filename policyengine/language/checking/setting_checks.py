@@ -25,7 +25,7 @@ from policyengine.language.checking.policy_scope import (
     typed,
     without_node,
 )
-from policyengine.language.diagnostics import Related, replacing
+from policyengine.language.diagnostics import Related, listed, replacing
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, DURATION, INT, STRING
 
@@ -170,7 +170,7 @@ def check_on(scope: PolicyScope, member: syntax.OnLog) -> ir.OnLog:
     """A line to log."""
     point = member.point.text
     if point not in POINTS:
-        message = f"`{point}` is no point to log at; there are {', '.join(f'`{name}`' for name in POINTS)}"
+        message = f"`{point}` is no point to log at; there are {listed(POINTS)}"
         scope.report.unknown("PE2012", message, member.point.span, point, POINTS)
     node = point in _WITH_NODE or point not in POINTS
     context = scope.inside(f"on {point}")

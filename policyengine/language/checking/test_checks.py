@@ -31,6 +31,7 @@ from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, O
 from policyengine.language.checking.literal_types import NotPlainError, TwiceError, key_of, plain
 from policyengine.language.checking.param_checks import constant, outside
 from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.diagnostics import listed
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.syntax import Span
@@ -234,7 +235,7 @@ def check_condition(context: Context, condition: syntax.Expr, named: Mapping[str
         message = f'`expect that` asks about pods by name, as in `placed("p")`; it reads no `{read[0]}`'
         return context.failed("PE1011", message, condition.span)
     if not any(isinstance(part, ir.Call) and part.function in QUESTIONS for part in parts):
-        known = ", ".join(f"`{question.written(name)}`" for name, question in QUESTIONS.items())
+        known = listed(question.written(name) for name, question in QUESTIONS.items())
         return context.failed("PE2013", f"the condition asks nothing of the run; ask {known}", condition.span)
     return checked
 

@@ -15,7 +15,7 @@ from itertools import islice
 from msgspec import Struct
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, pages_of, register
+from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, listed, pages_of, register
 from policyengine.language.parsing.tokens import Token, tokens_of
 from policyengine.language.syntax import Span
 
@@ -152,8 +152,7 @@ def _units(file: syntax.File) -> Iterator[Span]:
 
 
 def _unused(source: Source, comment: Suppression, codes: Sequence[str]) -> Diagnostic:
-    shown = ", ".join(f"`{code}`" for code in codes)
-    message = f"there is no finding {shown} here that the comment could allow"
+    message = f"there is no finding {listed(codes)} here that the comment could allow"
     fix = None
     if len(codes) == len(comment.codes):
         fix = Fix("remove the comment", (Edit(comment.span, ""),), safe=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Diagnostic, replacing
+from policyengine.language.diagnostics import Diagnostic, listed, replacing
 from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Reduction, Rows
 from policyengine.language.parsing.literal_values import LiteralError, decode_text, template_parts
 from policyengine.language.parsing.member_parser import parse_cut
@@ -284,7 +284,7 @@ class Actions(ExpressionActions):
     def _unknown(self, member: str, key: NameText) -> Diagnostic:
         known = FIELDS_OF[member]
         near = closest(key.text, known)
-        hint = f"did you mean `{near}`?" if near else f"it has {', '.join(f'`{name}`' for name in known)}"
+        hint = f"did you mean `{near}`?" if near else f"it has {listed(known)}"
         message = f"a {member} has no field {quoted(key.text)}; {hint}"
         return syntax_error("PE0301", message, self.file, key.span, replacing(key.span, near) if near else None)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source, replacing
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source, listed, replacing
 from policyengine.language.parsing.grammar import BINARY, CLOSING, OPENING, STARTS, keyword_terminals
 from policyengine.language.parsing.habits import MEMBERS_ELSEWHERE
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
@@ -72,10 +72,6 @@ def split(tokens: Sequence[Token], source: Source) -> tuple[list[Block], list[Di
     splitter = _Splitter(tokens, source)
     splitter.run()
     return splitter.blocks, splitter.findings
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
 
 
 class _Splitter:
@@ -195,7 +191,7 @@ class _Splitter:
             tokens = [replace(tokens[0], kind="$UNKNOWN"), *tokens[1:]]
         elif rule not in ALLOWED[block.head.rule]:
             article = "an" if block.head.rule == "overlay" else "a"
-            message = f"{article} {block.head.rule} has no `{rule}`: it holds {_listed(self.allowed(block))}"
+            message = f"{article} {block.head.rule} has no `{rule}`: it holds {listed(self.allowed(block))}"
             self.report("PE0109", message, token.span)
         block.members.append(Piece(rule, tokens))
 
@@ -290,7 +286,7 @@ class _Splitter:
         """A word that begins nothing; without one that was meant, what a policy, library, overlay or file holds."""
         message, fix = f"{quoted(token.text)} starts no member", None
         if not near and holder:
-            message += f"; {'an' if holder == 'overlay' else 'a'} {holder} holds {_listed(known)}"
+            message += f"; {'an' if holder == 'overlay' else 'a'} {holder} holds {listed(known)}"
         if near:
             message += f"; did you mean `{near}`?"
             fix = replacing(token.span, near)

@@ -14,7 +14,7 @@ from policyengine.language.attributes import Attribute
 from policyengine.language.checking.literal_types import NotPlainError, key_of
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.plugin_checks import PluginFacts
-from policyengine.language.diagnostics import Diagnostic, Source
+from policyengine.language.diagnostics import Diagnostic, Source, listed
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.table import unify
 from policyengine.language.schema import ROOTS, object_info
@@ -163,7 +163,7 @@ def attribute_page(known: Attribute, whole: str) -> str:
     """A field of the schema. `whole`: what it is written as."""
     absent = "It may be absent: read it as `.?name`, or behind `has`." if known.optional else ""
     info = object_info(content_of(known.type))
-    fields = f"Fields: {', '.join(f'`{name}`' for name in info.fields)}" if info is not None else ""
+    fields = f"Fields: {listed(info.fields)}" if info is not None else ""
     return titled(f"{whole}: {known.type}", known.doc, absent, fields)
 
 
@@ -222,7 +222,7 @@ def argument_line(name: str, schema: Mapping[str, Any]) -> str:
     parts = [
         f"`{name}`",
         str(type_) if isinstance(type_, str) else " or ".join(map(str, type_)),
-        f"one of {', '.join(f'`{one}`' for one in choices)}" if choices else "",
+        f"one of {listed(choices)}" if choices else "",
         f"default `{schema['default']}`" if "default" in schema else "",
         str(schema.get("description", "")),
     ]

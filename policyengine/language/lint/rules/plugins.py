@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import syntax
+from policyengine.language.diagnostics import listed
 from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, removal, rule
 from policyengine.language.syntax import Span
 
@@ -90,8 +91,7 @@ def kubelet_refuses(subject: Subject) -> Findings:
     used = {use.name for use in policy.uses}
     missing = [name for name in _ASKED if name not in used]
     if policy.base == "none" and missing:
-        shown = ", ".join(f"`{name}`" for name in missing)
-        yield Finding(f"the kubelet fails pods that {shown} would refuse", _base_span(subject))
+        yield Finding(f"the kubelet fails pods that {listed(missing)} would refuse", _base_span(subject))
 
 
 @rule("PE3604", Severity.WARNING)
