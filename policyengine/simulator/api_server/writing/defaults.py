@@ -1,11 +1,12 @@
-"""The defaults the real server fills in, by kind: the table `kinds/schemas/defaults.txt`, and what depends on more.
+"""The defaults the real server fills in, by kind: the table `kinds/schemas/defaults.txt`, and what is worked out.
 
-A default that hangs on another field, or is worked out, is a function here: `COMPUTED` lists them by kind.
+A default that no line of the table can say is a function here: `COMPUTED` lists them by kind.
 """
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 
 import msgspec
@@ -15,16 +16,44 @@ from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import Object, child, objects
 
 Path = tuple[str, ...]
-Defaults = tuple[tuple[Path, Json], ...]
 CONTAINERS = ("initContainers", "containers")
-RBAC = "rbac.authorization.k8s.io"
-MAX_INT32 = 2**31 - 1
 EMPTY: tuple[Json, ...] = (None, "", {})
 
 
+@dataclass(frozen=True, slots=True)
+class Default:
+    """One line of the table: the field at `path` is `value`, or what the field `beside` it is."""
+
+    path: Path
+    value: Json = None
+    beside: str = ""
+    asked: str = ""
+    """The field beside it that decides whether there is a default; empty for none."""
+    words: frozenset[str] = frozenset()
+    """What the field asked may be, or with `but` may not be."""
+    but: bool = False
+
+    def fill(self, held: Json, at: int = 0) -> None:
+        """Set the field below `held`, wherever what holds it is there."""
+        name = self.path[at]
+        if name == "[]":
+            for item in held if isinstance(held, list) else ():
+                self.fill(item, at + 1)
+        elif isinstance(held, dict) and at + 1 < len(self.path):
+            self.fill(held.get(name), at + 1)
+        elif isinstance(held, dict) and self.beside:
+            if not held.get(name) and self.beside in held:
+                held[name] = deepcopy(held[self.beside])
+        elif isinstance(held, dict) and held.get(name) in EMPTY and self._is_meant(held):
+            held[name] = deepcopy(self.value)
+
+    def _is_meant(self, holder: Object) -> bool:
+        return not self.asked or (str(holder.get(self.asked) or "") in self.words) is not self.but
+
+
 @cache
-def _table() -> dict[str, Defaults]:
-    """By kind, the path of each field and its default."""
+def _table() -> dict[str, tuple[Default, ...]]:
+    """The lines by kind."""
     found: dict[str, list[str]] = {}
     kind = ""
     for line in (FOLDER / "defaults.txt").read_text(encoding="utf-8").splitlines():
@@ -34,37 +63,31 @@ def _table() -> dict[str, Defaults]:
             kind = line
             found[kind] = []
 
-    def expanded(kind: str, below: str = "") -> Iterator[tuple[Path, Json]]:
+    def expanded(kind: str, below: str = "") -> Iterator[Default]:
         for line in found[kind]:
             name, _, rest = line.partition(" ")
             if name == "=":
                 other, _, path = rest.partition(" ")
                 yield from expanded(other, f"{below}{path}.")
-            else:
-                yield tuple((below + name).replace("[]", ".[]").split(".")), msgspec.json.decode(rest)
+                continue
+            said, _, condition = rest.partition(" if ")
+            asked, _, words = condition.partition("=")
+            yield Default(
+                tuple((below + name).replace("[]", ".[]").split(".")),
+                None if said.startswith("@") else msgspec.json.decode(said),
+                said[1:] if said.startswith("@") else "",
+                asked.rstrip("!"),
+                frozenset(words.split(",")),
+                asked.endswith("!"),
+            )
 
     return {kind: tuple(expanded(kind)) for kind in found}
 
 
-def _fill(held: Json, path: Path, value: Json) -> None:
-    """Set the field at a path below `held`, wherever what holds it is there."""
-    for at, name in enumerate(path):
-        if name == "[]":
-            for item in held if isinstance(held, list) else ():
-                _fill(item, path[at + 1 :], value)
-            return
-        if not isinstance(held, dict):
-            return
-        if at + 1 < len(path):
-            held = held.get(name)
-        elif held.get(name) in EMPTY:
-            held[name] = deepcopy(value)
-
-
 def apply_defaults(kind: str, obj: Object) -> None:
     """Fill in what `obj` leaves open."""
-    for path, value in _table().get(kind, ()):
-        _fill(obj, path, value)
+    for default in _table().get(kind, ()):
+        default.fill(obj)
     if kind in POD_SPECS:
         _pod_spec(child(obj, *POD_SPECS[kind]))
     if kind in COMPUTED:
@@ -97,12 +120,6 @@ def _pod_spec(spec: Object) -> None:
     for volume in objects(spec.get("volumes")):
         if not any(isinstance(source, dict) for source in volume.values()):
             volume["emptyDir"] = {}
-        _host_path(volume)
-
-
-def _host_path(holder: Object) -> None:
-    if isinstance(holder.get("hostPath"), dict):
-        child(holder, "hostPath").setdefault("type", "")
 
 
 def _pod(obj: Object) -> None:
@@ -122,46 +139,11 @@ def _pod(obj: Object) -> None:
             port["hostPort"] = port.get("hostPort") or port.get("containerPort")
 
 
-def _deployment(obj: Object) -> None:
-    strategy = child(obj, "spec", "strategy")
-    if strategy.get("type") == "RollingUpdate":
-        strategy["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **child(strategy, "rollingUpdate")}
-
-
 def _job(obj: Object) -> None:
     """Without labels of its own a Job shares those of its pods, one object with them."""
-    spec = child(obj, "spec")
-    if spec.get("completions") is None and spec.get("parallelism") is None:
-        spec["completions"] = 1
-    if spec.get("parallelism") is None:
-        spec["parallelism"] = 1
-    replacement = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
-    spec["podReplacementPolicy"] = spec.get("podReplacementPolicy") or replacement
-    if spec.get("backoffLimit") is None:
-        spec["backoffLimit"] = 6 if spec.get("backoffLimitPerIndex") is None else MAX_INT32
-    meta, labels = child(obj, "metadata"), child(spec, "template", "metadata").get("labels")
+    meta, labels = child(obj, "metadata"), child(obj, "spec", "template", "metadata").get("labels")
     if labels and not meta.get("labels"):
         meta["labels"] = labels
-
-
-def _node(obj: Object) -> None:
-    """Allocatable follows capacity."""
-    status = child(obj, "status")
-    if status.get("allocatable") is None and status.get("capacity"):
-        status["allocatable"] = dict(child(status, "capacity"))
-
-
-def _service(obj: Object) -> None:
-    spec = child(obj, "spec")
-    type_ = spec["type"]
-    if type_ != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    if type_ in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if type_ == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-    for port in objects(spec.get("ports")):
-        port["targetPort"] = port.get("targetPort") or port.get("port")
 
 
 def _namespace(obj: Object) -> None:
@@ -177,20 +159,6 @@ def _secret(obj: Object) -> None:
     if isinstance(plain, dict) and plain:
         encoded = {k: b64encode(str(v).encode()).decode() for k, v in plain.items()}
         obj["data"] = {**child(obj, "data"), **encoded}
-
-
-def _resource_claim(obj: Object) -> None:
-    """A request of devices means one of them."""
-    for request in objects(child(obj, "spec", "devices").get("requests")):
-        for asked in (child(request, "exactly"), *objects(request.get("firstAvailable"))):
-            if asked.get("allocationMode") == "ExactCount":
-                asked["count"] = asked.get("count") or 1
-
-
-def _role_binding(obj: Object) -> None:
-    for subject in objects(obj.get("subjects")):
-        if subject.get("kind") in ("User", "Group"):
-            subject["apiGroup"] = subject.get("apiGroup") or RBAC
 
 
 def _custom_resource_definition(obj: Object) -> None:
@@ -214,16 +182,8 @@ POD_SPECS: dict[str, Path] = {
 """Where a kind holds a PodSpec."""
 COMPUTED: dict[str, Callable[[Object], None]] = {
     "Pod": _pod,
-    "Node": _node,
-    "Service": _service,
     "Namespace": _namespace,
-    "Deployment": _deployment,
     "Job": _job,
-    "ResourceClaim": _resource_claim,
-    "ResourceClaimTemplate": lambda obj: _resource_claim(child(obj, "spec")),
-    "PersistentVolume": lambda obj: _host_path(child(obj, "spec")),
     "Secret": _secret,
-    "RoleBinding": _role_binding,
-    "ClusterRoleBinding": _role_binding,
     "CustomResourceDefinition": _custom_resource_definition,
 }

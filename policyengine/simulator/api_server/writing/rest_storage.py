@@ -6,6 +6,7 @@ UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 
 from policyengine.clock import Clock
@@ -44,10 +45,11 @@ from policyengine.simulator.api_server.writing.call import Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
 from policyengine.simulator.api_server.writing.strategies import (
+    CREATE,
     KEEPS_STATUS_ON_CREATE,
+    UPDATE,
     count_generation,
     give_address,
-    strategy_of,
 )
 
 SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
@@ -164,12 +166,12 @@ class Registry:
             self.admit_namespace(kind, str(meta["namespace"]), str(meta.get("name") or ""))
         for name in ("selfLink", "managedFields", *SYSTEM_METADATA):
             meta.pop(name, None)
-        apply_defaults(kind.kind, obj)
         empty = self.empty(kind)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
         elif kind.kind not in KEEPS_STATUS_ON_CREATE and "status" in empty:
-            obj["status"] = empty["status"]
+            obj["status"] = deepcopy(empty["status"])
+        apply_defaults(kind.kind, obj)
         now = self.now()
         if applied is None:
             # What admission and the server add below is nobody's.
@@ -179,7 +181,8 @@ class Registry:
         generated = self._name(kind, meta)
         meta["uid"] = self.names.uid()
         meta["creationTimestamp"] = now
-        strategy_of(kind.kind).create(obj, now)
+        if kind.kind in CREATE:
+            CREATE[kind.kind](obj, now)
         if kind.kind == "Service":
             give_address(obj, self.store)
         count_generation(kind, obj, None)
@@ -287,7 +290,8 @@ class Registry:
         for guard in self.guards:
             guard(kind, new, old, caller.user, "update" if verb == "update" else "patch")
         apply_defaults(kind.kind, new)
-        strategy_of(kind.kind).update(new, old)
+        if kind.kind in UPDATE:
+            UPDATE[kind.kind](new, old)
         count_generation(kind, new, old)
         self._check(kind, new, old)
         if new == old:

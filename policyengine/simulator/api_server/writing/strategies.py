@@ -1,11 +1,10 @@
-"""How each kind is created and updated: what the server resets, counts and fills in.
+"""How kinds are created and updated: what the server resets, counts and fills in.
 
-`STRATEGIES` has a row for each kind that differs from the generic way. The facts are those of pkg/registry's
+`CREATE` and `UPDATE` have a row for each kind that differs from the generic way. The facts are those of pkg/registry's
 strategies.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import count
 
@@ -15,18 +14,7 @@ from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects
 
 FIRST_ADDRESS = IPv4Address("10.0.0.10")
-Create = Callable[[Object, str], None]
-Update = Callable[[Object, Object], None]
-
 KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """The hooks of one kind; the defaults do nothing."""
-
-    create: Create = lambda obj, now: None
-    update: Update = lambda new, old: None
 
 
 def condition(obj: Object, type_: str) -> Object | None:
@@ -162,46 +150,29 @@ def _create_job(obj: Object, now: str) -> None:
         meta["labels"] = labels
 
 
-def _without_empty(*path: str) -> Callable[[Object, str], None]:
+def _empty_is_null(*path: str) -> Callable[[Object, str], None]:
     """Storage knows no empty list, only none; fields that are always shown then read null."""
 
     def create(obj: Object, now: str) -> None:
         holder = child(obj, *path[:-1])
-        if not holder.get(path[-1]) and path[-1] in holder:
-            holder[path[-1]] = None
+        holder[path[-1]] = holder.get(path[-1]) or None
 
     return create
 
 
-def _status(initial: Object) -> Create:
-    """The same status for every new object."""
-
-    def create(obj: Object, now: str) -> None:
-        obj["status"] = dict(initial)
-
-    return create
-
-
-NO_PODS: Object = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-STRATEGIES: dict[str, Strategy] = {
-    "Pod": Strategy(_create_pod, _update_pod),
-    "Namespace": Strategy(_create_namespace, _update_namespace),
-    "CustomResourceDefinition": Strategy(_create_crd),
-    "PersistentVolumeClaim": Strategy(_status({"phase": "Pending"})),
-    "PersistentVolume": Strategy(_create_volume),
-    "Service": Strategy(_status({"loadBalancer": {}})),
-    "PodDisruptionBudget": Strategy(_status(NO_PODS)),
-    "Job": Strategy(_create_job),
-    "CSINode": Strategy(_without_empty("spec", "drivers")),
-    "Role": Strategy(_without_empty("rules")),
-    "ClusterRole": Strategy(_without_empty("rules")),
+CREATE: dict[str, Callable[[Object, str], None]] = {
+    "Pod": _create_pod,
+    "Namespace": _create_namespace,
+    "CustomResourceDefinition": _create_crd,
+    "PersistentVolume": _create_volume,
+    "Job": _create_job,
+    "CSINode": _empty_is_null("spec", "drivers"),
+    "Role": _empty_is_null("rules"),
+    "ClusterRole": _empty_is_null("rules"),
 }
-GENERIC = Strategy()
-
-
-def strategy_of(kind: str) -> Strategy:
-    """The kind's hooks."""
-    return STRATEGIES.get(kind, GENERIC)
+"""What the server does to a new object of a kind; the second argument is the time."""
+UPDATE: dict[str, Callable[[Object, Object], None]] = {"Pod": _update_pod, "Namespace": _update_namespace}
+"""What it does to a changed one, given the one before."""
 
 
 def count_generation(kind: Kind, new: Object, old: Object | None) -> None:
