@@ -3,7 +3,7 @@
 The steps of a request, in the real server's order: who asks, may they, what is meant, do it.
 """
 
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -113,8 +113,9 @@ class ApiServer:
         caller = Caller(ADMIN, "kube-apiserver/v1.36.2")
         for line in BOOTSTRAP.read_bytes().splitlines():
             row: Any = decode(line)
-            kind = self.kinds.built_in(row["group"], row["version"], row["plural"])
-            self.registry.create(kind, row["namespace"], row["object"], WriteOptions(), caller)
+            info = parse_path("POST", row["path"], {})
+            kind = self.kinds.built_in(info.group, info.version, info.resource)
+            self.registry.create(Call(Request("POST", row["path"]), info, kind, caller), row["object"])
 
     def after_write(self, write: Write) -> None:
         """A write took effect."""
@@ -183,22 +184,17 @@ class ApiServer:
         named = info.verb in NAMED_VERBS or (info.verb == "watch" and bool(info.name))
         if info.verb not in kind.verbs or bool(info.name) is not named:
             raise method_not_allowed()
-        match info.verb:
-            case "get":
-                return await self._get(call)
-            case "list":
-                return await self._list(call)
-            case "watch":
-                return await self.watch(call)
-            case "create":
-                return self._create(call)
-            case "update":
-                return self._update(call)
-            case "patch":
-                return self._patch(call)
-            case "delete":
-                return self._delete(call)
-        return self._delete_collection(call)
+        acts: dict[str, Callable[[Call], Awaitable[Response]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self.watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+        return await acts[info.verb](call)
 
     # Reading
 
@@ -254,7 +250,7 @@ class ApiServer:
             headers["Warning"] = warning_header(call.options.warnings)
         return Response(status, headers, view.object(raw))
 
-    def _create(self, call: Call) -> Response:
+    async def _create(self, call: Call) -> Response:
         wanted(call.request.headers.get("accept", ""))
         call = call.with_options("CreateOptions")
         answer = self._subresources.create(call)
@@ -264,37 +260,36 @@ class ApiServer:
             raise method_not_allowed()
         obj = read_object(call.request, call.kind, call.options)
         with warned(call.options):
-            raw = self.registry.create(call.kind, call.info.namespace, obj, call.options, call.caller)
+            raw = self.registry.create(call, obj)
         return self._written(call, 201, raw)
 
-    def _update(self, call: Call) -> Response:
+    async def _update(self, call: Call) -> Response:
         call = call.with_options("UpdateOptions")
-        kind, info, options, caller = call.kind, call.info, call.options, call.caller
-        obj = read_object(call.request, kind, options)
+        obj = read_object(call.request, call.kind, call.options)
         if not metadata(obj).get("name"):
-            metadata(obj)["name"] = info.name
-        status, sub = 200, info.subresource
-        with warned(options):
+            metadata(obj)["name"] = call.info.name
+        status = 200
+        with warned(call.options):
             try:
-                raw = self.registry.update(kind, info.namespace, info.name, lambda _: obj, options, caller, sub)
+                raw = self.registry.update(call, lambda _: obj)
             except ApiError as error:
-                if error.code != 404 or sub or "upsert" not in kind.traits:
+                if error.code != 404 or call.info.subresource or "upsert" not in call.kind.traits:
                     raise
-                status, raw = 201, self.registry.create(kind, info.namespace, obj, options, caller)
+                status, raw = 201, self.registry.create(call, obj)
         return self._written(call, status, raw)
 
-    def _patch(self, call: Call) -> Response:
+    async def _patch(self, call: Call) -> Response:
         call = call.with_options("PatchOptions")
         with warned(call.options):
             status, raw = patch(self.registry, call)
         return self._written(call, status, raw)
 
-    def _delete(self, call: Call) -> Response:
+    async def _delete(self, call: Call) -> Response:
         options = read_delete_options(call.request)
         raw, details = delete(self.registry, call.kind, call.info.namespace, call.info.name, options, call.caller)
         return json_response(200, success(details) if raw is None else self.view(call.kind, "").object(raw))
 
-    def _delete_collection(self, call: Call) -> Response:
+    async def _delete_collection(self, call: Call) -> Response:
         """What a list with the same options would show, deleted: with a limit, a part of the whole."""
         asked, query = read_delete_options(call.request), self._query(call)
         shown, meta = self._lister.page(query)
@@ -317,7 +312,7 @@ class ApiServer:
             return self._subresources.respond(call.with_options("CreateOptions"))
         if call.info.verb == "get":
             return await self._get(call)
-        return self._update(call) if call.info.verb == "update" else self._patch(call)
+        return await (self._update(call) if call.info.verb == "update" else self._patch(call))
 
 
 def warning_header(warnings: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ def _go_kind(json_name: str) -> str:
 
 def patch(registry: Registry, call: Call) -> tuple[int, bytes]:
     """`(status, stored bytes)`; raises 400, 404, 409, 415 and 422."""
-    kind, info, content = call.kind, call.info, call.request.content_type
+    kind, content = call.kind, call.request.content_type
     if content == APPLY_PATCH:
         return _apply(registry, call)
     if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
@@ -55,10 +55,7 @@ def patch(registry: Registry, call: Call) -> tuple[int, bytes]:
     def transform(current: Object) -> Object:
         return _patched(kind, current, body, content, call.options)
 
-    raw = registry.update(
-        kind, info.namespace, info.name, transform, call.options, call.caller, info.subresource, verb="patch"
-    )
-    return 200, raw
+    return 200, registry.update(call, transform, verb="patch")
 
 
 def _apply(registry: Registry, call: Call) -> tuple[int, bytes]:
@@ -82,17 +79,13 @@ def _apply(registry: Registry, call: Call) -> tuple[int, bytes]:
         return whole
 
     try:
-        raw = registry.update(
-            kind, info.namespace, info.name, transform, options, call.caller, sub, verb="apply", owned=False
-        )
+        return 200, registry.update(call, transform, verb="apply", owned=False)
     except ApiError as error:
         if error.code != 404 or error.reason != "NotFound" or sub:
             raise
         whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
         names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
-        applied = (manager, names)
-        return 201, registry.create(kind, info.namespace, whole, options, call.caller, applied)
-    return 200, raw
+        return 201, registry.create(call, whole, (manager, names))
 
 
 def _decoded(registry: Registry, kind: Kind, given: Object) -> Object:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from policyengine.clock import Clock
 from policyengine.cluster.objects import format_time
-from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
+from policyengine.simulator.api_server.decoding.bodies import decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.http_requests import User
@@ -41,7 +41,7 @@ from policyengine.simulator.api_server.storage import (
 from policyengine.simulator.api_server.validation.field_rules import validate_metadata, validate_metadata_update
 from policyengine.simulator.api_server.validation.kind_rules import VALIDATORS
 from policyengine.simulator.api_server.writing import managed_fields
-from policyengine.simulator.api_server.writing.call import Caller, Names
+from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
 from policyengine.simulator.api_server.writing.strategies import (
@@ -145,23 +145,16 @@ class Registry:
 
     # Creating
 
-    def create(
-        self,
-        kind: Kind,
-        namespace: str,
-        obj: Object,
-        options: WriteOptions,
-        caller: Caller,
-        applied: tuple[managed_fields.Manager, set[Path]] | None = None,
-    ) -> bytes:
-        """Create `obj` of `kind`; the stored bytes. Raises 400, 403, 404, 409 and 422.
+    def create(self, call: Call, obj: Object, applied: tuple[managed_fields.Manager, set[Path]] | None = None) -> bytes:
+        """Create `obj`; the stored bytes. Raises 400, 403, 404, 409 and 422.
 
         `applied`: who owns which fields, where the object comes from a server-side apply.
         """
+        kind = call.kind
         meta = metadata(obj)
         if meta.pop("resourceVersion", None):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        self._place(kind, namespace, meta)
+        self._place(kind, call.info.namespace, meta)
         if kind.namespaced:
             self.admit_namespace(kind, str(meta["namespace"]), str(meta.get("name") or ""))
         for name in ("selfLink", "managedFields", *SYSTEM_METADATA):
@@ -175,9 +168,9 @@ class Registry:
         now = self.now()
         if applied is None:
             # What admission and the server add below is nobody's.
-            self.own(kind, empty, obj, options, caller)
+            self.own(call, empty, obj)
         for guard in self.guards:
-            guard(kind, obj, None, caller.user, "create")
+            guard(kind, obj, None, call.caller.user, "create")
         generated = self._name(kind, meta)
         meta["uid"] = self.names.uid()
         meta["creationTimestamp"] = now
@@ -197,7 +190,7 @@ class Registry:
                 error.message += ", the server was not able to generate a unique name for the object"
             raise error
         stored = to_storage(kind, obj)
-        return encode(stored) if options.dry_run else self.commit(kind, "create", None, stored, caller).raw
+        return encode(stored) if call.options.dry_run else self.commit(kind, "create", None, stored, call.caller).raw
 
     def _place(self, kind: Kind, namespace: str, meta: Object) -> None:
         given = str(meta.get("namespace") or "")
@@ -250,12 +243,11 @@ class Registry:
             group = "" if kind.kind == "Event" else kind.group
             raise invalid(kind.kind, group, str(metadata(obj).get("name") or ""), causes)
 
-    def own(
-        self, kind: Kind, old: Object, new: Object, options: WriteOptions, caller: Caller, subresource: str = ""
-    ) -> None:
+    def own(self, call: Call, old: Object, new: Object) -> None:
         """Write down in `new` who changed what since `old`."""
-        name = managed_fields.manager_of(caller.user_agent, options.field_manager)
-        manager = managed_fields.Manager(name, managed_fields.UPDATE, kind.api_version, subresource)
+        kind = call.kind
+        name = managed_fields.manager_of(call.caller.user_agent, call.options.field_manager)
+        manager = managed_fields.Manager(name, managed_fields.UPDATE, kind.api_version, call.info.subresource)
         managed_fields.record_update(old, new, self.shape(kind), manager, kind.has_status, self.now())
 
     def shape(self, kind: Kind) -> Shape:
@@ -266,29 +258,19 @@ class Registry:
 
     # Updating
 
-    def update(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        transform: Transform,
-        options: WriteOptions,
-        caller: Caller,
-        subresource: str = "",
-        verb: str = "update",
-        owned: bool = True,
-    ) -> bytes:
+    def update(self, call: Call, transform: Transform, verb: str = "update", owned: bool = True) -> bytes:
         """Replace an object by what `transform` makes of it; the stored bytes. Raises 404, 409 and 422.
 
         `owned` False: `transform` has written managedFields itself.
         """
-        before = self.entry(kind, namespace, name)
+        kind, name, subresource = call.kind, call.info.name, call.info.subresource
+        before = self.entry(kind, call.info.namespace, name)
         old = from_storage(kind, before.object())
         new = transform(from_storage(kind, before.object()))
         self._match(kind, old, new, name, verb)
         self._keep_system_fields(kind, old, new, subresource)
         for guard in self.guards:
-            guard(kind, new, old, caller.user, "update" if verb == "update" else "patch")
+            guard(kind, new, old, call.caller.user, "update" if verb == "update" else "patch")
         apply_defaults(kind.kind, new)
         if kind.kind in UPDATE:
             UPDATE[kind.kind](new, old)
@@ -298,12 +280,12 @@ class Registry:
             metadata(new)["managedFields"] = metadata(old).get("managedFields", [])
             return before.raw
         if owned:
-            self.own(kind, old, new, options, caller, subresource)
+            self.own(call, old, new)
         stored = to_storage(kind, new)
-        if options.dry_run:
+        if call.options.dry_run:
             return encode(stored)
-        entry = self.commit(kind, verb, before, stored, caller, subresource)
-        return self._finish_deletion(kind, entry, stored, caller)
+        entry = self.commit(kind, verb, before, stored, call.caller, subresource)
+        return self._finish_deletion(kind, entry, stored, call.caller)
 
     def _match(self, kind: Kind, old: Object, new: Object, name: str, verb: str) -> None:
         """The update must mean the object that is there, in the version that is there."""

@@ -35,7 +35,7 @@ class Subresources:
         if kind.kind not in REVIEWS:
             return None
         review = typed(read_body(call.request, kind.kind), kind, call.options)
-        self._registry.own(kind, self._registry.empty(kind), review, call.options, call.caller)
+        self._registry.own(call, self._registry.empty(kind), review)
         return json_response(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, call.caller.user)})
 
     def respond(self, call: Call) -> Response:
@@ -80,7 +80,7 @@ class Subresources:
             obj["spec"] = {**child(obj, "spec"), "replicas": replicas}
             return obj
 
-        self._registry.update(kind, info.namespace, info.name, resize, call.options, call.caller, "scale")
+        self._registry.update(call, resize)
         return json_response(200, _scale_of(self._registry.read(kind, info.namespace, info.name)))
 
     def _token(self, call: Call) -> Response:
