@@ -11,22 +11,8 @@ from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.http_requests import ConnectionDropped, Request, RequestInfo, Response
-from tests.faulty_server.effects import (
-    REQUEST_EFFECTS,
-    Delay,
-    Drop,
-    Effect,
-    Fail,
-    LineEffect,
-    Lines,
-    Meanwhile,
-    NoBookmarks,
-    Overload,
-    Stale,
-    Stall,
-    Truncate,
-    overloaded,
-)
+from tests.faulty_server import effects
+from tests.faulty_server.effects import Effect, LineEffect, Lines
 
 Act = Callable[[], Awaitable[Response]]
 
@@ -118,7 +104,7 @@ class Faults:
         effects: list[Effect] = []
         for rule in tuple(self.rules):
             effect = rule.effect
-            if isinstance(effect, REQUEST_EFFECTS) and rule.means(info, user_agent, user) and self._acts(rule):
+            if isinstance(effect, effects.REQUEST_EFFECTS) and rule.means(info, user_agent, user) and self._acts(rule):
                 effects.append(effect)
         return effects
 
@@ -135,30 +121,30 @@ class Faults:
 
     async def _before(self, effect: Effect, request: Request) -> Response | None:
         match effect:
-            case Delay(seconds, after=False):
+            case effects.Delay(seconds, after=False):
                 await self.clock.sleep(seconds)
-            case Fail(error):
+            case effects.Fail(error):
                 raise error
-            case Overload(retry_after):
-                return overloaded(retry_after)
-            case Drop(after=False):
+            case effects.Overload(retry_after):
+                return effects.overloaded(retry_after)
+            case effects.Drop(after=False):
                 raise ConnectionDropped(applied=False, reached=effect.reached)
-            case Stale(revisions):
+            case effects.Stale(revisions):
                 request.as_of = max(0, self.revision() - revisions)
-            case Meanwhile(requests, after=False):
+            case effects.Meanwhile(requests, after=False):
                 for other in requests:
                     await self._perform(other)
         return None
 
     async def _after(self, effect: Effect, response: Response) -> Response:
         match effect:
-            case Delay(seconds, after=True):
+            case effects.Delay(seconds, after=True):
                 await self.clock.sleep(seconds)
-            case Drop(after=True):
+            case effects.Drop(after=True):
                 raise ConnectionDropped(applied=True)
-            case Truncate():
+            case effects.Truncate():
                 return Response(response.status, response.headers, _half(response.body))
-            case Meanwhile(requests, after=True):
+            case effects.Meanwhile(requests, after=True):
                 for other in requests:
                     await self._perform(other)
         return response
@@ -182,9 +168,9 @@ class Faults:
         bookmark = line.startswith(b'{"type":"BOOKMARK"')
         for rule in tuple(self.rules):
             effect = rule.effect
-            if isinstance(effect, REQUEST_EFFECTS) or not rule.means(info, user_agent, user):
+            if isinstance(effect, effects.REQUEST_EFFECTS) or not rule.means(info, user_agent, user):
                 continue
-            if isinstance(effect, NoBookmarks) is not bookmark and rule.event != "BOOKMARK":
+            if isinstance(effect, effects.NoBookmarks) is not bookmark and rule.event != "BOOKMARK":
                 continue
             if rule.event and not line.startswith(b'{"type":"' + rule.event.encode() + b'"'):
                 continue
@@ -205,7 +191,7 @@ class Faults:
                 for line in chunk.splitlines(keepends=True):
                     effect = self.line_effect(info, user_agent, line, user)
                     out, ends = state.apply(effect, line)
-                    if isinstance(effect, Stall):
+                    if isinstance(effect, effects.Stall):
                         await self.clock.sleep(effect.seconds)
                     for each in out:
                         yield each

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from policyengine.clock import Clock
+from policyengine.simulator.api_server import http_requests, statuses
 from policyengine.simulator.api_server.access.authentication import (
     IMPERSONATE_GROUP,
     IMPERSONATE_USER,
@@ -22,18 +23,7 @@ from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     read_object,
 )
-from policyengine.simulator.api_server.http_requests import (
-    ADMIN,
-    LATE,
-    Request,
-    RequestInfo,
-    Response,
-    User,
-    allowed_seconds,
-    json_response,
-    parse_path,
-    within,
-)
+from policyengine.simulator.api_server.http_requests import ADMIN, Request, RequestInfo, Response, User, json_response
 from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
@@ -41,16 +31,7 @@ from policyengine.simulator.api_server.reading.list_options import check_version
 from policyengine.simulator.api_server.reading.lists import Lister, Query
 from policyengine.simulator.api_server.reading.representation import TableView, View, YamlView, converter_for, wanted
 from policyengine.simulator.api_server.reading.selectors import check_fields
-from policyengine.simulator.api_server.statuses import (
-    MAX_BODY,
-    ApiError,
-    internal,
-    method_not_allowed,
-    no_such_resource,
-    not_found,
-    success,
-    too_large,
-)
+from policyengine.simulator.api_server.statuses import ApiError
 from policyengine.simulator.api_server.storage import Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
@@ -113,7 +94,7 @@ class ApiServer:
         caller = Caller(ADMIN, "kube-apiserver/v1.36.2")
         for line in BOOTSTRAP.read_bytes().splitlines():
             row: Any = decode(line)
-            info = parse_path("POST", row["path"], {})
+            info = http_requests.parse_path("POST", row["path"], {})
             kind = self.kinds.built_in(info.group, info.version, info.resource)
             self.registry.create(Call(Request("POST", row["path"]), info, kind, caller), row["object"])
 
@@ -141,18 +122,18 @@ class ApiServer:
         except ApiError as error:
             return error_response(error)
         except RecursionError:
-            return error_response(internal("the object is nested too deeply"))
+            return error_response(statuses.internal("the object is nested too deeply"))
 
     async def _handle(self, request: Request) -> Response:
         user = self.authenticator.user(request)
-        info = parse_path(request.method, request.path, request.query)
-        seconds = allowed_seconds(request, info)
+        info = http_requests.parse_path(request.method, request.path, request.query)
+        seconds = http_requests.allowed_seconds(request, info)
         if not self.authenticator.open:
             if IMPERSONATE_USER in request.headers or IMPERSONATE_GROUP in request.headers:
                 user = impersonated(request, info, user, self.authorizer)
             self.authorizer.check(user, info)
-        if len(request.body) > MAX_BODY:
-            raise too_large()
+        if len(request.body) > statuses.MAX_BODY:
+            raise statuses.too_large()
         return await self.answer(request, info, Caller(user, request.user_agent), seconds)
 
     async def answer(self, request: Request, info: RequestInfo, caller: Caller, seconds: float | None) -> Response:
@@ -164,8 +145,8 @@ class ApiServer:
 
     async def in_time(self, act: Coroutine[Any, Any, Response], seconds: float | None) -> Response:
         """What `act` answers, or that it is late."""
-        answer = await (act if seconds is None else within(self.clock, seconds, act, goes_on=True))
-        return answer or Response(504, {"Content-Type": "text/plain; charset=utf-8"}, encode(LATE))
+        answer = await (act if seconds is None else http_requests.within(self.clock, seconds, act, goes_on=True))
+        return answer or Response(504, {"Content-Type": "text/plain; charset=utf-8"}, encode(http_requests.LATE))
 
     async def route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         """Carry a request out. Raises `ApiError`."""
@@ -175,15 +156,15 @@ class ApiServer:
         if kind is None and not self._root.knows(info.group, info.version):
             return not_found_page()
         if kind is None or (info.namespace and not kind.namespaced and kind.plural != "namespaces"):
-            raise no_such_resource()
+            raise statuses.no_such_resource()
         call = Call(request, info, kind, caller)
         if info.subresource:
             return await self._subresource(call)
         if info.name and not info.namespace and kind.namespaced:
-            raise no_such_resource()
+            raise statuses.no_such_resource()
         named = info.verb in NAMED_VERBS or (info.verb == "watch" and bool(info.name))
         if info.verb not in kind.verbs or bool(info.name) is not named:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         acts: dict[str, Callable[[Call], Awaitable[Response]]] = {
             "get": self._get,
             "list": self._list,
@@ -221,7 +202,7 @@ class ApiServer:
         key = key_of(info.namespace if kind.namespaced else "", info.name)
         raw = self.registry.collection(kind).as_of(call.request.as_of, key)
         if raw is None:
-            raise not_found(kind.plural, kind.group, info.name)
+            raise statuses.not_found(kind.plural, kind.group, info.name)
         return Response(200, {"Content-Type": view.content_type}, view.object(raw))
 
     def _query(self, call: Call) -> Query:
@@ -257,7 +238,7 @@ class ApiServer:
         if answer is not None:
             return answer
         if call.kind.namespaced and not call.info.namespace:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         obj = read_object(call.request, call.kind, call.options)
         with warned(call.options):
             raw = self.registry.create(call, obj)
@@ -287,7 +268,7 @@ class ApiServer:
     async def _delete(self, call: Call) -> Response:
         options = read_delete_options(call.request)
         raw, details = delete(self.registry, call.kind, call.info.namespace, call.info.name, options, call.caller)
-        return json_response(200, success(details) if raw is None else self.view(call.kind, "").object(raw))
+        return json_response(200, statuses.success(details) if raw is None else self.view(call.kind, "").object(raw))
 
     async def _delete_collection(self, call: Call) -> Response:
         """What a list with the same options would show, deleted: with a limit, a part of the whole."""
@@ -305,9 +286,9 @@ class ApiServer:
     async def _subresource(self, call: Call) -> Response:
         sub = call.kind.subresources.get(call.info.subresource)
         if sub is None or (call.kind.namespaced and not call.info.namespace):
-            raise no_such_resource()
+            raise statuses.no_such_resource()
         if call.info.verb not in sub.verbs:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         if sub.name not in ("status", "ephemeralcontainers", "resize", "approval"):
             return self._subresources.respond(call.with_options("CreateOptions"))
         if call.info.verb == "get":

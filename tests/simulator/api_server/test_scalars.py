@@ -3,13 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine import quantity
-from policyengine.simulator.api_server.scalars import (
-    ScalarError,
-    canonical_micro_time,
-    canonical_quantity,
-    canonical_time,
-    parse_duration,
-)
+from policyengine.simulator.api_server import scalars
 
 
 @pytest.mark.parametrize(
@@ -35,7 +29,7 @@ from policyengine.simulator.api_server.scalars import (
     ],
 )
 def test_quantities_are_written_back_as_the_real_server_writes_them(given_text: str, canonical: str) -> None:
-    assert canonical_quantity(given_text) == canonical
+    assert scalars.canonical_quantity(given_text) == canonical
 
 
 units = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E2"])
@@ -43,27 +37,27 @@ units = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E2"])
 
 @given(st.integers(-(10**6), 10**6), units)
 def test_a_canonical_quantity_has_the_same_value_and_stays_as_it_is(number: int, unit: str) -> None:
-    text = canonical_quantity(f"{number}{unit}")
+    text = scalars.canonical_quantity(f"{number}{unit}")
     assert quantity.parse(text) == quantity.parse(f"{number}{unit}")
-    assert canonical_quantity(text) == text
+    assert scalars.canonical_quantity(text) == text
 
 
 @given(st.text(max_size=10))
 def test_no_text_breaks_a_quantity(text: str) -> None:
     try:
-        assert canonical_quantity(text)
-    except ScalarError as error:
+        assert scalars.canonical_quantity(text)
+    except scalars.ScalarError as error:
         assert str(error).startswith("quantities must match")
 
 
 def test_times_are_brought_to_utc() -> None:
-    assert canonical_time("2026-01-01T02:00:00+02:00") == "2026-01-01T00:00:00Z"
-    assert canonical_time("2026-01-01T00:00:00.75Z") == "2026-01-01T00:00:00Z"
-    assert canonical_micro_time("2026-01-01T02:00:00.123456+02:00") == "2026-01-01T00:00:00.123456Z"
-    with pytest.raises(ScalarError, match=r'cannot parse "Z" as "\.000000"'):
-        canonical_micro_time("2026-01-01T00:00:00Z")
-    with pytest.raises(ScalarError, match='parsing time "yesterday"'):
-        canonical_time("yesterday")
+    assert scalars.canonical_time("2026-01-01T02:00:00+02:00") == "2026-01-01T00:00:00Z"
+    assert scalars.canonical_time("2026-01-01T00:00:00.75Z") == "2026-01-01T00:00:00Z"
+    assert scalars.canonical_micro_time("2026-01-01T02:00:00.123456+02:00") == "2026-01-01T00:00:00.123456Z"
+    with pytest.raises(scalars.ScalarError, match=r'cannot parse "Z" as "\.000000"'):
+        scalars.canonical_micro_time("2026-01-01T00:00:00Z")
+    with pytest.raises(scalars.ScalarError, match='parsing time "yesterday"'):
+        scalars.canonical_time("yesterday")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +65,7 @@ def test_times_are_brought_to_utc() -> None:
     [("1s", 1.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0), ("-2s", -2.0), ("0", 0.0), ("+1us", 1e-6)],
 )
 def test_durations_are_those_of_go(text: str, seconds: float) -> None:
-    assert parse_duration(text) == pytest.approx(seconds)
+    assert scalars.parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +80,4 @@ def test_durations_are_those_of_go(text: str, seconds: float) -> None:
 )
 def test_what_is_no_duration_is_said_as_go_says_it(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse_duration(text)
+        scalars.parse_duration(text)

@@ -11,6 +11,7 @@ from typing import cast
 
 import msgspec
 
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.decoding import protobuf
 from policyengine.simulator.api_server.decoding.codec import DecodeError, Decoder, json_kind
 from policyengine.simulator.api_server.decoding.custom_resources import CustomDecoder
@@ -19,14 +20,7 @@ from policyengine.simulator.api_server.field_errors import too_long, unsupported
 from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.kinds.api_types import load, struct
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.statuses import (
-    ApiError,
-    Cause,
-    Json,
-    bad_request,
-    invalid,
-    unsupported_media_type,
-)
+from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, bad_request
 from policyengine.simulator.api_server.storage import Object
 
 JSON_TYPES = ("", "application/json")
@@ -62,7 +56,7 @@ def write_options(query: Mapping[str, str], what: str, applies: bool = False) ->
     if what == "PatchOptions" and not applies and forced:
         causes.append(Cause("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch"))
     if causes:
-        raise invalid(what, "meta.k8s.io", "", causes)
+        raise statuses.invalid(what, "meta.k8s.io", "", causes)
     force = bool(forced) and forced not in ("0", "f", "false")
     return WriteOptions(dry_run == "All", query.get("fieldManager", ""), validation or "Warn", force)
 
@@ -125,7 +119,7 @@ def unrecognized(body: bytes, what: str, why: str) -> ApiError:
 def read_body(request: Request, what: str) -> Json:
     """The body as JSON, whatever it came as; raises 400 and 415."""
     if request.content_type not in READERS:
-        raise unsupported_media_type()
+        raise statuses.unsupported_media_type()
     read, words = READERS[request.content_type]
     try:
         return read(request.body)

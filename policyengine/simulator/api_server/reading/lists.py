@@ -13,17 +13,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from policyengine.clock import Clock
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.decoding.json_and_yaml import fault
 from policyengine.simulator.api_server.reading.list_options import EXACT, ListOptions
 from policyengine.simulator.api_server.reading.representation import View
 from policyengine.simulator.api_server.reading.watch import WatchStream
-from policyengine.simulator.api_server.statuses import (
-    ApiError,
-    Json,
-    bad_request,
-    expired,
-    too_large_resource_version,
-)
+from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 from policyengine.simulator.api_server.storage import (
     ADDED,
     Collection,
@@ -69,7 +64,7 @@ class Lister:
         while asked > self._store.revision:
             left = deadline - self._clock.monotonic()
             if left <= 0:
-                raise too_large_resource_version(asked, self._store.revision)
+                raise statuses.too_large_resource_version(asked, self._store.revision)
             await self._clock.sleep(min(0.05, left))
 
     async def answer(self, query: Query, view: View, as_of: int | None = None) -> bytes:
@@ -109,7 +104,7 @@ class Lister:
                 raise bad_request("specifying resource version is not allowed when using continue")
             revision, start = read_token(options.token)
             if revision != NEWEST and revision < oldest:
-                error = expired(INCONSISTENT)
+                error = statuses.expired(INCONSISTENT)
                 error.continue_token = make_token(NEWEST, start.removesuffix("\0"))
                 raise error
             start = f"{query.namespace}/{start}" if query.namespace else start
@@ -118,7 +113,7 @@ class Lister:
         if not exact:
             return newest, ""
         if options.revision < oldest:
-            raise expired("The resourceVersion for the provided list is too old.")
+            raise statuses.expired("The resourceVersion for the provided list is too old.")
         return options.revision, ""
 
     def _rows(self, query: Query, revision: int, start: str) -> list[tuple[str, bytes]]:
@@ -140,7 +135,7 @@ class Lister:
             if options.initial_events:
                 await self.fresh(options.revision, options.timeout)
             if not initial and revision < collection.oldest:
-                raise expired(f"too old resource version: {revision} ({collection.oldest})")
+                raise statuses.expired(f"too old resource version: {revision} ({collection.oldest})")
         except ApiError as error:
             # A watch that began, and says at once why it ends.
             stream.push(b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n")

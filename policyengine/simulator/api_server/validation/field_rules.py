@@ -10,20 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from policyengine.simulator.api_server.field_errors import (
-    NameRule,
-    dns_label,
-    duplicate,
-    forbidden,
-    invalid,
-    path_segment,
-    qualified_name,
-    required,
-    subdomain,
-    too_long,
-    unsupported,
-    validate_labels,
-)
+from policyengine.simulator.api_server import field_errors as errors
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.storage import Object, child, metadata, objects
 
@@ -33,11 +20,11 @@ LABEL_NAMED = frozenset({"Namespace", "LimitRange", "Service"})
 PATH_NAMED = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 
 
-def name_rule(kind: str) -> NameRule:
+def name_rule(kind: str) -> errors.NameRule:
     """How objects of a kind may be called."""
     if kind in LABEL_NAMED:
-        return dns_label
-    return path_segment if kind in PATH_NAMED else subdomain
+        return errors.dns_label
+    return errors.path_segment if kind in PATH_NAMED else errors.subdomain
 
 
 def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
@@ -47,26 +34,27 @@ def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
     base, name = str(meta.get("generateName") or ""), str(meta.get("name") or "")
     if base:
         # A generated name continues, so a dash may end the base; a dot would leave an empty part.
-        found += [invalid("metadata.generateName", base, why) for why in rule(re.sub(r"-$", "a", base))]
+        found += [errors.invalid("metadata.generateName", base, why) for why in rule(re.sub(r"-$", "a", base))]
     if not name:
-        found.append(required("metadata.name", "name or generateName is required"))
+        found.append(errors.required("metadata.name", "name or generateName is required"))
     elif kind != "Event" or not base or not found:
-        found += [invalid("metadata.name", name, why) for why in rule(name)]
+        found += [errors.invalid("metadata.name", name, why) for why in rule(name)]
     if namespaced and not meta.get("namespace"):
-        found.append(required("metadata.namespace"))
-    found += validate_labels(meta.get("labels"), "metadata.labels")
+        found.append(errors.required("metadata.namespace"))
+    found += errors.validate_labels(meta.get("labels"), "metadata.labels")
     annotations = meta.get("annotations")
     held = cast("dict[str, str]", annotations) if isinstance(annotations, dict) else {}
     for key in held:
-        found += [invalid("metadata.annotations", key, why) for why in qualified_name(key.lower())]
+        found += [errors.invalid("metadata.annotations", key, why) for why in errors.qualified_name(key.lower())]
     if sum(len(k) + len(v) for k, v in held.items()) > MAX_ANNOTATIONS:
-        found.append(too_long("metadata.annotations", MAX_ANNOTATIONS))
+        found.append(errors.too_long("metadata.annotations", MAX_ANNOTATIONS))
     finalizers = meta.get("finalizers")
     for at, finalizer in enumerate(finalizers if isinstance(finalizers, list) else []):
-        found += [invalid("metadata.finalizers", finalizer, why) for why in qualified_name(str(finalizer))]
-        if "/" not in str(finalizer) and finalizer not in STANDARD_FINALIZERS:
+        text = str(finalizer)
+        found += [errors.invalid("metadata.finalizers", text, why) for why in errors.qualified_name(text)]
+        if "/" not in text and text not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(invalid(f"metadata.finalizers[{at}]", finalizer, why))
+            found.append(errors.invalid(f"metadata.finalizers[{at}]", finalizer, why))
     return found
 
 
@@ -86,7 +74,7 @@ def validate_metadata_update(new: Object, old: Object) -> list[Cause]:
                 "no new finalizers can be added if the object is being deleted, found new finalizers "
                 f"[]string{{{names}}}"
             )
-            found.append(forbidden("metadata.finalizers", why))
+            found.append(errors.forbidden("metadata.finalizers", why))
     return found
 
 
@@ -124,7 +112,7 @@ def needed(name: str, why: str = "") -> Rule:
 
     def rule(obj: Object, path: str) -> Iterator[Cause]:
         if not obj.get(name):
-            yield required(at(path, name), why)
+            yield errors.required(at(path, name), why)
 
     return rule
 
@@ -154,7 +142,7 @@ def distinct(name: str, key: str, *rules: Rule) -> Rule:
             yield from checked(item, here, *rules)
             called = str(item.get("name") or "")
             if called in seen:
-                yield duplicate(at(here, key) if key else here, item.get("name"))
+                yield errors.duplicate(at(here, key) if key else here, item.get("name"))
             seen.add(called)
 
     return rule
@@ -165,17 +153,17 @@ def one_of(*allowed: str, shown: tuple[str, ...] = ()) -> Check:
 
     def check(value: Json, path: str) -> Iterator[Cause]:
         if value not in allowed:
-            yield unsupported(path, value, shown or allowed)
+            yield errors.unsupported(path, value, shown or allowed)
 
     return check
 
 
-def named(rule: NameRule) -> Check:
+def named(rule: errors.NameRule) -> Check:
     """A text that meets a rule for names."""
 
     def check(value: Json, path: str) -> Iterator[Cause]:
         for why in rule("" if value is None else str(value)):
-            yield invalid(path, value, why)
+            yield errors.invalid(path, value, why)
 
     return check
 
@@ -186,8 +174,8 @@ def number(why: str, least: int, most: int | None = None, required: bool = False
     def check(value: Json, path: str) -> Iterator[Cause]:
         if isinstance(value, int):
             if value < least or (most is not None and value > most):
-                yield invalid(path, value, why)
+                yield errors.invalid(path, value, why)
         elif required:
-            yield invalid(path, value, why)
+            yield errors.invalid(path, value, why)
 
     return check

@@ -6,14 +6,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from policyengine.simulator.api_server.field_errors import (
-    CONFIG_KEY,
-    invalid,
-    qualified_name,
-    required,
-    too_long,
-    unsupported,
-)
+from policyengine.simulator.api_server import field_errors as errors
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.storage import Object, child, metadata
 from policyengine.simulator.api_server.validation.field_rules import (
@@ -33,7 +26,7 @@ MAX_DATA = 1024 * 1024
 EVENT_TEXT = 1024
 KEY_TEXT = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
-    f"or 'key-name', regex used for validation is '{CONFIG_KEY}')"
+    f"or 'key-name', regex used for validation is '{errors.CONFIG_KEY}')"
 )
 
 
@@ -44,7 +37,7 @@ def _sizes(data: Json) -> int:
 def _key_faults(key: str) -> Iterator[str]:
     if len(key) > 253:
         yield "must be no more than 253 characters"
-    if not re.fullmatch(CONFIG_KEY, key):
+    if not re.fullmatch(errors.CONFIG_KEY, key):
         yield KEY_TEXT
     if key in (".", ".."):
         yield f"must not be '{key}'"
@@ -57,12 +50,12 @@ def config_map(new: Object, old: Object | None) -> Iterator[Cause]:
     binary = child(new, "binaryData")
     for name in ("data", "binaryData"):
         for key in child(new, name):
-            yield from (invalid(f"{name}[{key}]", key, why) for why in _key_faults(key))
+            yield from (errors.invalid(f"{name}[{key}]", key, why) for why in _key_faults(key))
             if name == "data" and key in binary:
-                yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+                yield errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     if _sizes(new.get("data")) + _sizes(binary) * 3 // 4 > MAX_DATA:
         # The real server's path is the empty one, which prints as `[]`.
-        yield too_long("[]", MAX_DATA)
+        yield errors.too_long("[]", MAX_DATA)
 
 
 def lease(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -81,7 +74,7 @@ def event(new: Object, old: Object | None) -> Iterator[Cause]:
     if old is not None:
         return
     if place != home if home else place not in ("default", "kube-system"):
-        yield invalid("involvedObject.namespace", home, "does not match event.namespace")
+        yield errors.invalid("involvedObject.namespace", home, "does not match event.namespace")
     if not new.get("eventTime"):
         return
     for name, at, limit in (
@@ -92,27 +85,27 @@ def event(new: Object, old: Object | None) -> Iterator[Cause]:
     ):
         text = str(new.get(name) or "")
         if not text:
-            yield required(at)
+            yield errors.required(at)
         elif limit and len(text) > limit:
-            yield invalid(at, "", f"can have at most {limit} characters")
+            yield errors.invalid(at, "", f"can have at most {limit} characters")
         if name == "reportingComponent":
-            yield from (invalid(at, text, why) for why in qualified_name(text))
+            yield from (errors.invalid(at, text, why) for why in errors.qualified_name(text))
     if len(str(new.get("message") or "")) > EVENT_TEXT:
-        yield invalid("message", "", f"can have at most {EVENT_TEXT} characters")
+        yield errors.invalid("message", "", f"can have at most {EVENT_TEXT} characters")
     if new.get("type") not in ("Normal", "Warning"):
-        yield invalid("type", "", "has invalid value: " + str(new.get("type") or ""))
+        yield errors.invalid("type", "", "has invalid value: " + str(new.get("type") or ""))
 
 
 def _role_rule(rule: Object, path: str, namespaced: bool) -> Iterator[Cause]:
     paths: Json = rule.get("nonResourceURLs")
     if not rule.get("verbs"):
-        yield required(f"{path}.verbs", "verbs must contain at least one value")
+        yield errors.required(f"{path}.verbs", "verbs must contain at least one value")
     elif paths and namespaced:
-        yield invalid(f"{path}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")
+        yield errors.invalid(f"{path}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")
     elif paths:
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             why = "rules cannot apply to both regular resources and non-resource URLs"
-            yield invalid(f"{path}.nonResourceURLs", paths, why)
+            yield errors.invalid(f"{path}.nonResourceURLs", paths, why)
     else:
         yield from needed("apiGroups", "resource rules must supply at least one api group")(rule, path)
         yield from needed("resources", "resource rules must supply at least one resource")(rule, path)
@@ -125,9 +118,9 @@ def _role(namespaced: bool) -> Validator:
 def _subject(subject: Object, path: str, home: bool) -> Iterator[Cause]:
     yield from needed("name")(subject, path)
     if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
-        yield unsupported(f"{path}.kind", str(subject.get("kind") or ""), ("ServiceAccount", "User", "Group"))
+        yield errors.unsupported(f"{path}.kind", str(subject.get("kind") or ""), ("ServiceAccount", "User", "Group"))
     elif subject["kind"] == "ServiceAccount" and not home and not subject.get("namespace"):
-        yield required(f"{path}.namespace")
+        yield errors.required(f"{path}.namespace")
 
 
 def _binding(*kinds: str, home: bool) -> Validator:
@@ -142,7 +135,7 @@ def _binding(*kinds: str, home: bool) -> Validator:
         yield from each("subjects", lambda subject, path: _subject(subject, path, home))(new, "")
         if old is not None and old.get("roleRef") != reference:
             shown: Json = {"APIGroup": group, "Kind": reference.get("kind"), "Name": reference.get("name")}
-            yield invalid("roleRef", shown, "cannot change roleRef")
+            yield errors.invalid("roleRef", shown, "cannot change roleRef")
 
     return validator
 

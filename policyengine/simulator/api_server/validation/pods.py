@@ -8,15 +8,7 @@ import re
 from collections.abc import Iterator
 
 from policyengine import quantity
-from policyengine.simulator.api_server.field_errors import (
-    dns_label,
-    forbidden,
-    invalid,
-    qualified_name,
-    required,
-    subdomain,
-    validate_labels,
-)
+from policyengine.simulator.api_server import field_errors as errors
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.storage import Object, child, objects
 from policyengine.simulator.api_server.validation.field_rules import (
@@ -48,31 +40,31 @@ HARD, SOFT = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringS
 def _image(one: Object, at: str) -> Iterator[Cause]:
     image = str(one.get("image") or "")
     if not image:
-        yield required(f"{at}.image")
+        yield errors.required(f"{at}.image")
     elif image != image.strip():
-        yield invalid(f"{at}.image", image, "must not have leading or trailing whitespace")
+        yield errors.invalid(f"{at}.image", image, "must not have leading or trailing whitespace")
 
 
 def _container_name(one: Object, at: str) -> Iterator[Cause]:
-    yield from (field("name", named(dns_label)) if one.get("name") else needed("name"))(one, at)
+    yield from (field("name", named(errors.dns_label)) if one.get("name") else needed("name"))(one, at)
 
 
 def _port_numbers(port: Object, at: str) -> Iterator[Cause]:
     for name in ("containerPort", "hostPort"):
         value = port.get(name)
         if isinstance(value, int) and value and not 0 < value < 65536:
-            yield invalid(f"{at}.{name}", value, "must be between 1 and 65535, inclusive")
+            yield errors.invalid(f"{at}.{name}", value, "must be between 1 and 65535, inclusive")
 
 
 def _amount(resource: str, amount: Json, at: str) -> Iterator[Cause]:
     here = f"{at}[{resource}]"
-    faults = qualified_name(resource)
+    faults = errors.qualified_name(resource)
     known = resource in STANDARD_RESOURCES or resource.startswith(("hugepages-", "requests."))
     if not faults and "/" not in resource and not known:
         faults = ["must be a standard resource type or fully qualified", "must be a standard resource for containers"]
-    yield from (invalid(here, resource, why) for why in faults)
+    yield from (errors.invalid(here, resource, why) for why in faults)
     if quantity.nanos(str(amount)) < 0:
-        yield invalid(here, amount, "must be greater than or equal to 0")
+        yield errors.invalid(here, amount, "must be greater than or equal to 0")
 
 
 def _resources(resources: Object, at: str) -> Iterator[Cause]:
@@ -84,10 +76,10 @@ def _resources(resources: Object, at: str) -> Iterator[Cause]:
         limit = limits.get(resource)
         if limit is None:
             if "/" in resource and "kubernetes.io/" not in resource:
-                yield required(f"{at}.limits", "Limit must be set for non overcommitable resources")
+                yield errors.required(f"{at}.limits", "Limit must be set for non overcommitable resources")
         elif quantity.nanos(str(amount)) > quantity.nanos(str(limit)):
             why = f"must be less than or equal to {resource} limit of {limit}"
-            yield invalid(f"{at}.requests", amount, why)
+            yield errors.invalid(f"{at}.requests", amount, why)
 
 
 CONTAINER = (
@@ -110,27 +102,27 @@ CONTAINER = (
 def _integer(value: str, at: str) -> Iterator[Cause]:
     """What Gt and Lt compare a taint's value with."""
     if not value:
-        yield invalid(at, value, "must be non-empty")
+        yield errors.invalid(at, value, "must be non-empty")
     elif not re.fullmatch("0|-?[1-9][0-9]*", value):
-        yield invalid(at, value, "must be a valid decimal integer in canonical form")
+        yield errors.invalid(at, value, "must be a valid decimal integer in canonical form")
     if not re.fullmatch("[+-]?[0-9]+", value):
-        yield invalid(at, value, f'strconv.ParseInt: parsing "{value}": invalid syntax')
+        yield errors.invalid(at, value, f'strconv.ParseInt: parsing "{value}": invalid syntax')
     elif not -(2**63) <= int(value[:64]) < 2**63:
-        yield invalid(at, value, f'strconv.ParseInt: parsing "{value}": value out of range')
+        yield errors.invalid(at, value, f'strconv.ParseInt: parsing "{value}": value out of range')
 
 
 def _toleration(toleration: Object, at: str) -> Iterator[Cause]:
     key, operator = str(toleration.get("key") or ""), toleration.get("operator") or "Equal"
     effect, value = toleration.get("effect") or "", toleration.get("value")
     if key:
-        yield from (invalid(f"{at}.key", key, why) for why in qualified_name(key))
+        yield from (errors.invalid(f"{at}.key", key, why) for why in errors.qualified_name(key))
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{at}.operator", operator, why)
+        yield errors.invalid(f"{at}.operator", operator, why)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        yield invalid(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+        yield errors.invalid(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator == "Exists" and value:
-        yield invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
+        yield errors.invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
     if operator in ("Gt", "Lt"):
         yield from _integer(str(value or ""), f"{at}.value")
     yield from one_of("Equal", "Exists", "Lt", "Gt", shown=("Equal", "Exists"))(operator, f"{at}.operator")
@@ -139,29 +131,29 @@ def _toleration(toleration: Object, at: str) -> Iterator[Cause]:
 def _operator(need: Object, at: str) -> Iterator[Cause]:
     operator, values = need.get("operator"), need.get("values")
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
-        yield invalid(f"{at}.operator", operator, "not a valid selector operator")
+        yield errors.invalid(f"{at}.operator", operator, "not a valid selector operator")
     if operator in ("In", "NotIn") and not values:
-        yield required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        yield errors.required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     if operator in ("Exists", "DoesNotExist") and values:
-        yield forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        yield errors.forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     if operator in ("Gt", "Lt") and (not isinstance(values, list) or len(values) != 1):
-        yield required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+        yield errors.required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
 
 
 def _node_name(spec: Object, at: str) -> Iterator[Cause]:
-    yield from field("nodeName", named(subdomain), optional=True)(spec, at)
+    yield from field("nodeName", named(errors.subdomain), optional=True)(spec, at)
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        yield forbidden(f"{at}.nodeName", "cannot be set until all schedulingGates have been cleared")
+        yield errors.forbidden(f"{at}.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 WEIGHT = field("weight", number("must be in the range 1-100", 1, 100, required=True))
-NODE_TERM = each("matchExpressions", _operator, field("key", named(qualified_name)))
+NODE_TERM = each("matchExpressions", _operator, field("key", named(errors.qualified_name)))
 POD_SPEC = (
     needed("containers"),
     distinct("containers", "name", *CONTAINER),
     distinct("initContainers", "name", *CONTAINER),
     field("restartPolicy", one_of("Always", "OnFailure", "Never")),
-    lambda spec, at: iter(validate_labels(spec.get("nodeSelector"), f"{at}.nodeSelector")),
+    lambda spec, at: iter(errors.validate_labels(spec.get("nodeSelector"), f"{at}.nodeSelector")),
     each("tolerations", _toleration, field("effect", one_of(*EFFECTS), optional=True)),
     within(
         "affinity.nodeAffinity",
@@ -171,7 +163,7 @@ POD_SPEC = (
     distinct(
         "schedulingGates",
         "",
-        lambda gate, at: named(qualified_name)(gate.get("name") or "", at),
+        lambda gate, at: named(errors.qualified_name)(gate.get("name") or "", at),
     ),
     each(
         "topologySpreadConstraints",
@@ -201,7 +193,7 @@ def _changes(fresh: Object, before: Object) -> Iterator[Cause]:
     groups = {name: (objects(fresh.get(name)), objects(before.get(name))) for name in ("containers", "initContainers")}
     for name, (now, then) in groups.items():
         if len(now) != len(then):
-            yield forbidden(f"spec.{name}", "pod updates may not add or remove containers")
+            yield errors.forbidden(f"spec.{name}", "pod updates may not add or remove containers")
             return
     yield from _only_added_tolerations(fresh, before)
     yield from _only_removed_gates(fresh, before)
@@ -216,7 +208,7 @@ def _changes(fresh: Object, before: Object) -> Iterator[Cause]:
     if kept != before:
         names = sorted(name for name in {*kept, *before} if kept.get(name) != before.get(name))
         why = f"pod updates may not change fields other than {UPDATABLE}\n changed: {', '.join(names)}"
-        yield forbidden("spec", why)
+        yield errors.forbidden("spec", why)
 
 
 def _only_added_tolerations(fresh: Object, before: Object) -> Iterator[Cause]:
@@ -225,7 +217,8 @@ def _only_added_tolerations(fresh: Object, before: Object) -> Iterator[Cause]:
         return {tuple(str(one.get(name) or "") for name in fields) for one in objects(spec.get("tolerations"))}
 
     if bare(before) - bare(fresh):
-        yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+        why = "existing toleration can not be modified except its tolerationSeconds"
+        yield errors.forbidden("spec.tolerations", why)
 
 
 def _only_removed_gates(fresh: Object, before: Object) -> Iterator[Cause]:
@@ -234,4 +227,4 @@ def _only_removed_gates(fresh: Object, before: Object) -> Iterator[Cause]:
     added = [name for name in names if name not in known]
     for at, name in enumerate(added):
         why = f"only deletion is allowed, but found new scheduling gate '{name}'"
-        yield forbidden(f"spec.schedulingGates[{at}].name", why)
+        yield errors.forbidden(f"spec.schedulingGates[{at}].name", why)

@@ -10,20 +10,14 @@ from dataclasses import dataclass
 
 from policyengine.cluster.objects import format_time
 from policyengine.cluster.pod_info import seconds_or_none
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.decoding.bodies import READERS, parsed
 from policyengine.simulator.api_server.decoding.codec import json_kind
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.field_errors import unsupported
 from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.statuses import (
-    Cause,
-    Json,
-    bad_request,
-    conflict,
-    invalid,
-    unsupported_media_type,
-)
+from policyengine.simulator.api_server.statuses import Cause, Json, bad_request
 from policyengine.simulator.api_server.storage import Entry, Object, child, metadata
 from policyengine.simulator.api_server.writing.call import Caller
 from policyengine.simulator.api_server.writing.rest_storage import Registry
@@ -61,7 +55,7 @@ def parse_delete_options(query: Mapping[str, str], body: Json) -> DeleteOptions:
     if any(word != "All" for word in dry_run):
         causes.append(unsupported("dryRun", dry_run, ("All",)))
     if causes:
-        raise invalid("DeleteOptions", "meta.k8s.io", "", causes)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", causes)
     uid, version = str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or "")
     return DeleteOptions(grace, uid, version, propagation, bool(dry_run))
 
@@ -81,7 +75,7 @@ def read_delete_options(request: Request) -> DeleteOptions:
     if not request.body:
         return parse_delete_options(request.query, {})
     if request.content_type not in READERS:
-        raise unsupported_media_type()
+        raise statuses.unsupported_media_type()
     read, words = READERS[request.content_type]
     body = parsed(read, request.body, words + "{}")
     kind = body.get("kind") if isinstance(body, dict) else None
@@ -136,13 +130,13 @@ def _check(kind: Kind, before: Entry, options: DeleteOptions) -> None:
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({before.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(kind.kind, kind.group, before.name, why)
+        raise statuses.conflict(kind.kind, kind.group, before.name, why)
     if options.resource_version and options.resource_version != str(before.revision):
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({before.revision}). The object might have been modified"
         )
-        raise conflict(kind.kind, kind.group, before.name, why)
+        raise statuses.conflict(kind.kind, kind.group, before.name, why)
 
 
 def _mark(registry: Registry, kind: Kind, before: Entry, options: DeleteOptions, caller: Caller) -> tuple[Entry, bool]:

@@ -2,6 +2,7 @@
 
 import re
 
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.decoding.bodies import (
     APPLY_PATCH,
     WriteOptions,
@@ -16,12 +17,7 @@ from policyengine.simulator.api_server.field_errors import invalid as invalid_va
 from policyengine.simulator.api_server.field_errors import required
 from policyengine.simulator.api_server.http_requests import RequestInfo
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.statuses import (
-    ApiError,
-    Json,
-    bad_request,
-    invalid,
-)
+from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 from policyengine.simulator.api_server.storage import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing import managed_fields as server_side
 from policyengine.simulator.api_server.writing import patch_formats as patches
@@ -61,7 +57,8 @@ def patch(registry: Registry, call: Call) -> tuple[int, bytes]:
 def _apply(registry: Registry, call: Call) -> tuple[int, bytes]:
     kind, info, options, sub = call.kind, call.info, call.options, call.info.subresource
     if not options.field_manager:
-        raise invalid("PatchOptions", "meta.k8s.io", "", [required("fieldManager", "is required for apply patch")])
+        cause = required("fieldManager", "is required for apply patch")
+        raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
     value = parsed(load_yaml, call.request.body, "error decoding YAML: error converting YAML to JSON: {}")
     config = _decoded(registry, kind, _configuration(kind, value, info))
     metadata(config)["name"] = info.name
@@ -161,7 +158,7 @@ def _typed_result(merged: Json, shown: Json, content: str, kind: Kind, options: 
             found, wanted = restored.groups()
             why = f"cannot restore {_go_kind(wanted)} from {_go_kind(found)}"
         cause = invalid_value("patch", text, why)
-        raise invalid("", "", "", [cause]) from error
+        raise statuses.invalid("", "", "", [cause]) from error
 
 
 def go_text(value: Json) -> str:

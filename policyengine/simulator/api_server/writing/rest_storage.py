@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from policyengine.clock import Clock
 from policyengine.cluster.objects import format_time
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.decoding.bodies import decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
@@ -18,16 +19,7 @@ from policyengine.simulator.api_server.http_requests import User
 from policyengine.simulator.api_server.kinds.api_types import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
-from policyengine.simulator.api_server.statuses import (
-    MODIFIED,
-    Json,
-    already_exists,
-    bad_request,
-    conflict,
-    forbidden,
-    invalid,
-    not_found,
-)
+from policyengine.simulator.api_server.statuses import Json, bad_request
 from policyengine.simulator.api_server.storage import (
     Collection,
     Entry,
@@ -40,17 +32,10 @@ from policyengine.simulator.api_server.storage import (
 )
 from policyengine.simulator.api_server.validation.field_rules import validate_metadata, validate_metadata_update
 from policyengine.simulator.api_server.validation.kind_rules import VALIDATORS
-from policyengine.simulator.api_server.writing import managed_fields
+from policyengine.simulator.api_server.writing import managed_fields, strategies
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
-from policyengine.simulator.api_server.writing.strategies import (
-    CREATE,
-    KEEPS_STATUS_ON_CREATE,
-    UPDATE,
-    count_generation,
-    give_address,
-)
 
 SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAME_TRIES = 8
@@ -111,7 +96,7 @@ class Registry:
         """The stored object; raises a 404."""
         found = self.collection(kind).get(key_of(namespace if kind.namespaced else "", name))
         if found is None:
-            raise not_found(kind.plural, kind.group, name)
+            raise statuses.not_found(kind.plural, kind.group, name)
         return found
 
     def read(self, kind: Kind, namespace: str, name: str) -> Object:
@@ -162,7 +147,7 @@ class Registry:
         empty = self.empty(kind)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
-        elif kind.kind not in KEEPS_STATUS_ON_CREATE and "status" in empty:
+        elif kind.kind not in strategies.KEEPS_STATUS_ON_CREATE and "status" in empty:
             obj["status"] = deepcopy(empty["status"])
         apply_defaults(kind.kind, obj)
         now = self.now()
@@ -174,18 +159,18 @@ class Registry:
         generated = self._name(kind, meta)
         meta["uid"] = self.names.uid()
         meta["creationTimestamp"] = now
-        if kind.kind in CREATE:
-            CREATE[kind.kind](obj, now)
+        if kind.kind in strategies.CREATE:
+            strategies.CREATE[kind.kind](obj, now)
         if kind.kind == "Service":
-            give_address(obj, self.store)
-        count_generation(kind, obj, None)
+            strategies.give_address(obj, self.store)
+        strategies.count_generation(kind, obj, None)
         self._check(kind, obj, None)
         if applied is not None:
             owners = managed_fields.Ownership({applied[0]: applied[1]}, {applied[0]: now})
             meta["managedFields"] = owners.write()
         key = key_of(str(meta.get("namespace") or ""), str(meta["name"]))
         if self.collection(kind).get(key) is not None:
-            error = already_exists(kind.plural, kind.group, str(meta["name"]))
+            error = statuses.already_exists(kind.plural, kind.group, str(meta["name"]))
             if generated:
                 error.message += ", the server was not able to generate a unique name for the object"
             raise error
@@ -217,10 +202,10 @@ class Registry:
         """Refuse to create in a namespace that is not there, or is going."""
         found = self.store.collection(("", "namespaces")).get(namespace)
         if found is None:
-            raise not_found("namespaces", "", namespace)
+            raise statuses.not_found("namespaces", "", namespace)
         if metadata(found.object()).get("deletionTimestamp"):
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            error = forbidden(kind.plural, kind.group, name, why)
+            error = statuses.forbidden(kind.plural, kind.group, name, why)
             cause: Json = {
                 "reason": "NamespaceTerminating",
                 "message": f"namespace {namespace} is being terminated",
@@ -241,7 +226,7 @@ class Registry:
         if causes:
             # An Event's rules are checked in its internal form, whose group is the core's.
             group = "" if kind.kind == "Event" else kind.group
-            raise invalid(kind.kind, group, str(metadata(obj).get("name") or ""), causes)
+            raise statuses.invalid(kind.kind, group, str(metadata(obj).get("name") or ""), causes)
 
     def own(self, call: Call, old: Object, new: Object) -> None:
         """Write down in `new` who changed what since `old`."""
@@ -272,9 +257,9 @@ class Registry:
         for guard in self.guards:
             guard(kind, new, old, call.caller.user, "update" if verb == "update" else "patch")
         apply_defaults(kind.kind, new)
-        if kind.kind in UPDATE:
-            UPDATE[kind.kind](new, old)
-        count_generation(kind, new, old)
+        if kind.kind in strategies.UPDATE:
+            strategies.UPDATE[kind.kind](new, old)
+        strategies.count_generation(kind, new, old)
         self._check(kind, new, old)
         if new == old:
             metadata(new)["managedFields"] = metadata(old).get("managedFields", [])
@@ -300,18 +285,18 @@ class Registry:
             if verb != "update":
                 # Checked for every object, and again by the kind: told twice.
                 fault = invalid_value("metadata.uid", uid, "field is immutable")
-                raise invalid(kind.kind, kind.group, name, [fault, fault])
+                raise statuses.invalid(kind.kind, kind.group, name, [fault, fault])
             where = f"/registry/{kind.plural}/{key_of(str(held.get('namespace') or ''), name)}"
             why = (
                 f"StorageError: invalid object, Code: 4, Key: {where}, ResourceVersion: 0, AdditionalErrorMsg: "
                 f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held['uid']}"
             )
-            raise conflict(kind.plural, kind.group, name, why)
+            raise statuses.conflict(kind.plural, kind.group, name, why)
         if version and version != held["resourceVersion"]:
-            raise conflict(kind.plural, kind.group, name, MODIFIED)
+            raise statuses.conflict(kind.plural, kind.group, name, statuses.MODIFIED)
         if not version and "versioned" in kind.traits:
             cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(kind.plural, kind.group, name, [cause])
+            raise statuses.invalid(kind.plural, kind.group, name, [cause])
 
     def _keep_system_fields(self, kind: Kind, old: Object, new: Object, subresource: str) -> None:
         held, given = metadata(old), metadata(new)
