@@ -95,25 +95,17 @@ class Authorizer:
         self._store = store
         self.refusals: deque[str] = deque(maxlen=REMEMBERED)
         """What was refused, latest last: `USER VERB WHAT`."""
-        self._fresh = False
-        self._cluster: list[Bound] = []
-        self._namespaced: dict[str, list[Bound]] = {}
+        self._bound: list[Bound] | None = None
 
     def refresh(self) -> None:
         """Read roles and bindings again; called after a write to one of them."""
-        self._fresh = False
+        self._bound = None
 
-    def _load(self) -> None:
-        if self._fresh:
-            return
-        self._fresh = True
-        cluster = self._store.collection((GROUP, "clusterrolebindings"))
-        self._cluster = [self.bound(cluster.entries[key].object(), "") for key in sorted(cluster.entries)]
-        self._namespaced = {}
-        local = self._store.collection((GROUP, "rolebindings"))
-        for key in sorted(local.entries):
-            entry = local.entries[key]
-            self._namespaced.setdefault(entry.namespace, []).append(self.bound(entry.object(), entry.namespace))
+    def _load(self) -> list[Bound]:
+        """Every binding, those of the whole cluster first."""
+        collections = [self._store.collection((GROUP, plural)) for plural in ("clusterrolebindings", "rolebindings")]
+        entries = [held.entries[key] for held in collections for key in sorted(held.entries)]
+        return [self.bound(entry.object(), entry.namespace) for entry in entries]
 
     def bound(self, binding: Object, namespace: str) -> Bound:
         """A binding and what it gives."""
@@ -128,9 +120,10 @@ class Authorizer:
 
     def granted(self, user: User, namespace: str) -> Iterator[tuple[Bound, Object]]:
         """The bindings that mean a user in a namespace, each with the subject that does."""
-        self._load()
-        for bound in (*self._cluster, *self._namespaced.get(namespace, ())):
-            subject = bound.subject_of(user)
+        if self._bound is None:
+            self._bound = self._load()
+        for bound in self._bound:
+            subject = bound.subject_of(user) if bound.namespace in ("", namespace) else None
             if subject is not None:
                 yield bound, subject
 

@@ -12,16 +12,7 @@ from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, invalid
 from policyengine.simulator.api_server.storage import Object, child
 
-REVIEWS = frozenset(
-    (
-        "SelfSubjectAccessReview",
-        "SubjectAccessReview",
-        "LocalSubjectAccessReview",
-        "SelfSubjectRulesReview",
-        "SelfSubjectReview",
-        "TokenReview",
-    )
-)
+ATTRIBUTES = ("verb", "group", "version", "namespace", "resource", "name", "subresource")
 
 
 def _check_attributes(kind: str, review: Object, spec: Object) -> None:
@@ -76,21 +67,8 @@ class Reviewer:
 
     def _access(self, user: User, spec: Object) -> Object:
         wanted, path = child(spec, "resourceAttributes"), child(spec, "nonResourceAttributes")
-
-        def text(name: str) -> str:
-            return str(wanted.get(name) or "")
-
         if wanted:
-            info = RequestInfo(
-                text("verb"),
-                "",
-                text("group"),
-                text("version"),
-                text("namespace"),
-                text("resource"),
-                text("name"),
-                text("subresource"),
-            )
+            info = RequestInfo(path="", **{name: str(wanted.get(name) or "") for name in ATTRIBUTES})
         else:
             info = RequestInfo(str(path.get("verb") or ""), str(path.get("path") or ""))
         decision = self._authorizer.decide(user, info)

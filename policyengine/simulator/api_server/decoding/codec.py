@@ -129,9 +129,11 @@ class Decoder:
         )
 
 
-def _scalar(canonical: Callable[[str], str]) -> Callable[[Json], Json]:
+def _scalar(canonical: Callable[[str], str], *kinds: str) -> Callable[[Json], Json]:
+    """Reads values of some JSON kinds by their text."""
+
     def read(given: Json) -> Json:
-        if isinstance(given, bool) or not isinstance(given, str | int | float):
+        if json_kind(given) not in kinds:
             return None
         if given == "":
             return None if canonical is scalars.canonical_quantity else ""
@@ -141,11 +143,6 @@ def _scalar(canonical: Callable[[str], str]) -> Callable[[Json], Json]:
             raise DecodeError(str(error)) from error
 
     return read
-
-
-def _text_time(canonical: Callable[[str], str]) -> Callable[[Json], Json]:
-    read = _scalar(canonical)
-    return lambda given: read(given) if isinstance(given, str) else None
 
 
 def _bytes(given: Json) -> Json:
@@ -158,22 +155,12 @@ def _bytes(given: Json) -> Json:
     return given
 
 
-def _int_or_string(given: Json) -> Json:
-    if isinstance(given, bool) or not isinstance(given, int | str):
-        return None
-    return given
-
-
-def _float(given: Json) -> Json:
-    return given if isinstance(given, int | float) and not isinstance(given, bool) else None
-
-
 _READERS: dict[str, Callable[[Json], Json]] = {
-    "quantity": _scalar(scalars.canonical_quantity),
-    "time": _text_time(scalars.canonical_time),
-    "microtime": _text_time(scalars.canonical_micro_time),
+    "quantity": _scalar(scalars.canonical_quantity, "string", "number"),
+    "time": _scalar(scalars.canonical_time, "string"),
+    "microtime": _scalar(scalars.canonical_micro_time, "string"),
     "duration": lambda given: given if isinstance(given, str) else None,
     "bytes": _bytes,
-    "intstr": _int_or_string,
-    "float": _float,
+    "intstr": lambda given: None if isinstance(given, bool) or not isinstance(given, int | str) else given,
+    "float": lambda given: given if json_kind(given) == "number" else None,
 }

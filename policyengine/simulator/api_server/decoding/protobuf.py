@@ -71,42 +71,24 @@ def _number(raw: bytes, number: int) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise ProtobufError from error
-
-
 def _time(layout: str) -> Callable[[bytes], Json]:
     def read(raw: bytes) -> Json:
-        try:
-            stamp = EPOCH + timedelta(seconds=_number(raw, 1), microseconds=_number(raw, 2) // 1000)
-        except OverflowError as error:
-            raise ProtobufError from error
+        stamp = EPOCH + timedelta(seconds=_number(raw, 1), microseconds=_number(raw, 2) // 1000)
         # Go's zero time is the year one; it stands for none.
         return stamp.strftime(layout) if raw and stamp.year > 1 else None
 
     return read
 
 
-def _raw(raw: bytes) -> Json:
-    try:
-        value: Json = msgspec.json.decode(_field(raw, 1) or b"null")
-    except msgspec.DecodeError as error:
-        raise ProtobufError from error
-    return value
-
-
 _SCALARS: dict[str, Callable[[bytes], Json]] = {
-    "string": _text,
+    "string": bytes.decode,
     "bytes": lambda raw: base64.b64encode(raw).decode(),
-    "quantity": lambda raw: _text(_field(raw, 1)),
+    "quantity": lambda raw: _field(raw, 1).decode(),
     "time": _time("%Y-%m-%dT%H:%M:%SZ"),
     "microtime": _time("%Y-%m-%dT%H:%M:%S.%fZ"),
-    "intstr": lambda raw: _text(_field(raw, 3)) if _number(raw, 1) == 1 else _number(raw, 2),
+    "intstr": lambda raw: _field(raw, 3).decode() if _number(raw, 1) == 1 else _number(raw, 2),
     "duration": lambda raw: f"{_number(raw, 1) // 1_000_000_000}s",
-    "raw": _raw,
+    "raw": lambda raw: msgspec.json.decode(_field(raw, 1) or b"null"),
 }
 
 
@@ -150,18 +132,25 @@ def _put(out: dict[str, Json], field: Field, value: int | bytes, depth: int) -> 
         entries = out.setdefault(field.name, {})
         assert isinstance(entries, dict)
         empty = b"" if type_.elem.kind not in ("bool", "int32", "int64") else 0
-        entries[_text(_field(value, 1))] = _value(type_.elem, dict(parts(value)).get(2, empty), depth)
+        entries[_field(value, 1).decode()] = _value(type_.elem, dict(parts(value)).get(2, empty), depth)
     else:
         out[field.name] = _value(type_, value, depth)
 
 
 def read(body: bytes) -> dict[str, Json]:
     """A body as a JSON object with its `kind` and `apiVersion`; raises ProtobufError."""
+    try:
+        return _read(body)
+    except (UnicodeDecodeError, OverflowError, msgspec.DecodeError) as error:
+        raise ProtobufError from error
+
+
+def _read(body: bytes) -> dict[str, Json]:
     if not body.startswith(MAGIC):
         raise ProtobufError(NO_MAGIC)
     envelope = body[len(MAGIC) :]
     named = _field(envelope, 1)
-    api_version, kind = _text(_field(named, 1)), _text(_field(named, 2))
+    api_version, kind = _field(named, 1).decode(), _field(named, 2).decode()
     home = api_version if "/" in api_version else f"core/{api_version}"
     found = load(home).get(kind) or load("meta").get(kind)
     if found is None:

@@ -9,26 +9,13 @@ from hashlib import sha256
 
 from policyengine.simulator.api_server.http_requests import Request, Response, json_response
 from policyengine.simulator.api_server.kinds import openapi
+from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
 from policyengine.simulator.api_server.storage import encode
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-VERSION: dict[str, Json] = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2",
-    "gitCommit": "0",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "go1.27.3",
-    "compiler": "gc",
-    "platform": "linux/amd64",
-}
+VERSION = (FOLDER / "version.json").read_bytes()
 
 
 def groups(kinds: Kinds) -> dict[str, dict[str, list[Kind]]]:

@@ -175,11 +175,6 @@ def _node_roles(obj: Object, now: float) -> Json:
     return ",".join(sorted(k.removeprefix(prefix) for k in held if k.startswith(prefix) and k != prefix)) or NONE
 
 
-def _node_address(obj: Object, now: float, kind: str) -> Json:
-    rows = objects(child(obj, "status").get("addresses"))
-    return next((one.get("address") for one in rows if one.get("type") == kind), NONE) or NONE
-
-
 def _node_kernel(obj: Object, now: float) -> Json:
     info = child(obj, "status", "nodeInfo")
     machine = info.get("architecture")
@@ -282,7 +277,6 @@ CELLS: dict[str, Callable[..., Json]] = {
     "pod_readiness_gates": _pod_readiness_gates,
     "node_status": _node_status,
     "node_roles": _node_roles,
-    "node_address": _node_address,
     "node_kernel": _node_kernel,
     "event_first": _event_first,
     "event_last": _event_last,

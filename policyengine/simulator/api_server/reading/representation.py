@@ -48,8 +48,12 @@ class View:
         return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
 
     def frame(self, type_: str, raw: bytes) -> bytes:
-        """One line of a watch."""
-        return b'{"type":"' + type_.encode() + b'","object":' + self.object(raw) + b"}\n"
+        """One line of a watch, which is JSON in every view."""
+        return b'{"type":"' + type_.encode() + b'","object":' + self.shown(type_, raw) + b"}\n"
+
+    def shown(self, type_: str, raw: bytes) -> bytes:
+        """The object of a line."""
+        return View.object(self, raw)
 
 
 class YamlView(View):
@@ -65,10 +69,6 @@ class YamlView(View):
         """A whole list; each item says its type."""
         empty = super().whole_list((), meta)
         return _yaml(empty[:-2] + b",".join(map(super().object, raws)) + empty[-2:])
-
-    def frame(self, type_: str, raw: bytes) -> bytes:
-        """One line of a watch, which stays JSON."""
-        return b'{"type":"' + type_.encode() + b'","object":' + super().object(raw) + b"}\n"
 
 
 def _yaml(raw: bytes) -> bytes:
@@ -255,7 +255,6 @@ class TableView(View):
         """Rows."""
         return b",".join([encode(self._row(raw)) for raw in raws])
 
-    def frame(self, type_: str, raw: bytes) -> bytes:
-        """One line of a watch; a bookmark is a Table without rows."""
-        body = self._table([], metadata(decode(raw))) if type_ == "BOOKMARK" else self.object(raw)
-        return b'{"type":"' + type_.encode() + b'","object":' + body + b"}\n"
+    def shown(self, type_: str, raw: bytes) -> bytes:
+        """A Table; of a bookmark one without rows."""
+        return self._table([], metadata(decode(raw))) if type_ == "BOOKMARK" else self.object(raw)

@@ -84,21 +84,12 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 def established(definition: Object, now: str) -> Object:
     """The definition's status once its names are accepted and it is served."""
-    names = child(definition, "spec", "names")
     conditions: list[Json] = [
-        {
-            "type": "NamesAccepted",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "NoConflicts",
-            "message": "no conflicts found",
-        },
-        {
-            "type": "Established",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "InitialNamesAccepted",
-            "message": "the initial names have been accepted",
-        },
+        {"type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
     ]
-    return {**child(definition, "status"), "conditions": conditions, "acceptedNames": dict(names)}
+    names = dict(child(definition, "spec", "names"))
+    return {**child(definition, "status"), "conditions": conditions, "acceptedNames": names}

@@ -4,7 +4,7 @@ from policyengine.cluster.objects import format_time
 from policyengine.simulator.api_server import field_errors
 from policyengine.simulator.api_server.access.authentication import Authenticator, service_account
 from policyengine.simulator.api_server.access.rbac import Authorizer
-from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
+from policyengine.simulator.api_server.access.reviews import Reviewer
 from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
 from policyengine.simulator.api_server.http_requests import Response, json_response
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
@@ -32,7 +32,7 @@ class Subresources:
         kind = call.kind
         if kind.kind == "Binding":
             return self._bind(call)
-        if kind.kind not in REVIEWS:
+        if not kind.kind.endswith("Review"):
             return None
         review = typed(read_body(call.request, kind.kind), kind, call.options)
         self._registry.own(call, self._registry.empty(kind), review)
