@@ -150,7 +150,7 @@ class ApiServer:
 
     async def route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         """Carry a request out. Raises `ApiError`."""
-        if not info.is_resource:
+        if not info.resource:
             return self._root.answer(request)
         kind = self.kinds.find(info.group, info.version, info.resource)
         if kind is None and not self._root.knows(info.group, info.version):
@@ -278,7 +278,7 @@ class ApiServer:
         for raw in shown:
             named = metadata(decode(raw))
             namespace, name = str(named.get("namespace", "")), str(named["name"])
-            if query.collection.get(key_of(namespace, name)):  # what an older list shows may be gone
+            if query.collection.entries.get(key_of(namespace, name)):  # what an older list shows may be gone
                 delete(self.registry, call.kind, namespace, name, each, call.caller)
         meta["resourceVersion"] = str(self.store.revision)
         return json_response(200, self.view(call.kind, "").whole_list(shown, meta))

@@ -109,11 +109,6 @@ class RequestInfo:
         """`pods`, or `pods/binding`, as RBAC's rules name resources."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
-    @property
-    def is_resource(self) -> bool:
-        """Whether a resource is meant, and so RBAC's resource rules apply."""
-        return bool(self.resource)
-
 
 def is_true(text: str | None) -> bool:
     """A boolean of the query, as Go's conversion reads it: present and neither `false` nor `0`."""

@@ -98,15 +98,12 @@ class Collection:
     def __init__(self, key: tuple[str, str], window: int, oldest: int) -> None:
         self.key = key
         self.entries: dict[str, Entry] = {}
+        """By `namespace/name`, or `name`."""
         self.changes: deque[Change] = deque()
         self.oldest = oldest
         self.watchers: list[Watcher] = []
         self._order: list[str] = []
         self._window = window
-
-    def get(self, key: str) -> Entry | None:
-        """The object under `namespace/name`, or `name`."""
-        return self.entries.get(key)
 
     def keys(self, namespace: str = "", after: str = "") -> Iterator[str]:
         """Keys in order, of one namespace or all, from `after` on (inclusive)."""

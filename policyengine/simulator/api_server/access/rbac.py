@@ -25,7 +25,7 @@ def covers(rule: Object, info: RequestInfo) -> bool:
     """Whether a PolicyRule allows a request."""
     if not _has(rule.get("verbs"), info.verb):
         return False
-    if not info.is_resource:
+    if not info.resource:
         return _covers_path(rule.get("nonResourceURLs"), info.path)
     if not _has(rule.get("apiGroups"), info.group):
         return False
@@ -112,7 +112,7 @@ class Authorizer:
         reference = child(binding, "roleRef")
         kind, name = str(reference.get("kind")), str(reference.get("name"))
         plural, key = ("roles", f"{namespace}/{name}") if kind == "Role" else ("clusterroles", name)
-        found = self._store.collection((GROUP, plural)).get(key)
+        found = self._store.collection((GROUP, plural)).entries.get(key)
         rules = tuple(objects(found.object().get("rules"))) if found else ()
         missing = "" if found else f'{plural[:-1]}.{GROUP} "{name}" not found'
         said = str(child(binding, "metadata").get("name"))
@@ -161,7 +161,7 @@ class Authorizer:
 def refusal(user: User, info: RequestInfo, reason: str = "") -> ApiError:
     """403, in the real server's words."""
     why_not = f": {reason}" if reason else ""
-    if not info.is_resource:
+    if not info.resource:
         why = f'User "{user.name}" cannot {info.verb} path "{info.path}"{why_not}'
         return ApiError(403, "Forbidden", f"forbidden: {why}", {})
     where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"

@@ -51,7 +51,7 @@ def admit_priority(store: Store, kind: Kind, new: Object, old: Object | None, us
 def _give_priority(store: Store, pod: Object) -> None:
     spec, name = child(pod, "spec"), str(metadata(pod).get("name") or "")
     class_name = str(spec.get("priorityClassName") or "")
-    entry = store.collection(CLASSES).get(class_name)
+    entry = store.collection(CLASSES).entries.get(class_name)
     chosen = (entry.object() if entry else None) if class_name else _default_class(store)
     if chosen is None and class_name:
         raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found")
@@ -208,7 +208,7 @@ def _described(missing: list[RequestInfo]) -> str:
 
 def _line(right: RequestInfo, verbs: list[str]) -> str:
     said = " ".join(f'"{verb}"' for verb in dict.fromkeys(verbs))
-    if right.is_resource:
+    if right.resource:
         parts = [f'APIGroups:["{right.group}"]', f'Resources:["{right.full_resource}"]']
     else:
         parts = [f'NonResourceURLs:["{right.path}"]']

@@ -42,7 +42,7 @@ def _clear(registry: Registry, spec: Object) -> None:
 def _establish(registry: Registry, name: str) -> None:
     """Accept a definition's names and say that it is served, as the controllers do right after its creation."""
     kind = registry.kinds.built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-    before = registry.collection(kind).get(name)
+    before = registry.collection(kind).entries.get(name)
     if before is None:
         return
     definition = before.object()

@@ -47,7 +47,7 @@ def _assign(registry: Registry, pod: Object, binding: Object) -> None:
     child(pod, "spec")["nodeName"] = node
     if child(given, "annotations"):
         meta["annotations"] = {**child(meta, "annotations"), **child(given, "annotations")}
-    found = registry.store.collection(("", "nodes")).get(node)
+    found = registry.store.collection(("", "nodes")).entries.get(node)
     of_node = child(found.object(), "metadata", "labels") if found else {}
     copied = {name: of_node[name] for name in TOPOLOGY_LABELS if name in of_node}
     labels = {**child(given, "labels"), **copied}

@@ -94,7 +94,7 @@ class Registry:
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         """The stored object; raises a 404."""
-        found = self.collection(kind).get(key_of(namespace if kind.namespaced else "", name))
+        found = self.collection(kind).entries.get(key_of(namespace if kind.namespaced else "", name))
         if found is None:
             raise statuses.not_found(kind.plural, kind.group, name)
         return found
@@ -169,7 +169,7 @@ class Registry:
             owners = managed_fields.Ownership({applied[0]: applied[1]}, {applied[0]: now})
             meta["managedFields"] = owners.write()
         key = key_of(str(meta.get("namespace") or ""), str(meta["name"]))
-        if self.collection(kind).get(key) is not None:
+        if self.collection(kind).entries.get(key) is not None:
             error = statuses.already_exists(kind.plural, kind.group, str(meta["name"]))
             if generated:
                 error.message += ", the server was not able to generate a unique name for the object"
@@ -194,13 +194,13 @@ class Registry:
         for _ in range(NAME_TRIES):
             meta["name"] = self.names.generate(base)
             key = key_of(str(meta.get("namespace") or ""), str(meta["name"]))
-            if self.collection(kind).get(key) is None:
+            if self.collection(kind).entries.get(key) is None:
                 break
         return True
 
     def admit_namespace(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse to create in a namespace that is not there, or is going."""
-        found = self.store.collection(("", "namespaces")).get(namespace)
+        found = self.store.collection(("", "namespaces")).entries.get(namespace)
         if found is None:
             raise statuses.not_found("namespaces", "", namespace)
         if metadata(found.object()).get("deletionTimestamp"):
