@@ -86,7 +86,6 @@ class ApiServer:
         self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
         self._subresources = Subresources(self.registry, self.authorizer, self.authenticator)
-        self._views: dict[tuple[str, str, str, str], View] = {}
         self._seed()
 
     def _seed(self) -> None:
@@ -105,7 +104,6 @@ class ApiServer:
             self.authorizer.refresh()
         if kind.kind == "CustomResourceDefinition":
             follow_definition(self.registry, before.object() if before else None, obj)
-            self._views.clear()
 
     def end_watches(self) -> None:
         """End every open watch after what it has been told."""
@@ -182,13 +180,9 @@ class ApiServer:
     def view(self, kind: Kind, accept: str, include: str = "", streams: bool = True) -> View:
         """How `kind` is to be shown; raises a 406."""
         shape = wanted(accept, streams)
-        key = (kind.api_version, kind.plural, shape, include)
-        if key not in self._views:
-            if shape == "table":
-                self._views[key] = TableView(kind, self.clock, include or "Metadata")
-            else:
-                self._views[key] = (YamlView if shape == "yaml" else View)(kind, converter_for(kind))
-        return self._views[key]
+        if shape == "table":
+            return TableView(kind, self.clock, include or "Metadata")
+        return (YamlView if shape == "yaml" else View)(kind, converter_for(kind))
 
     def _view_of(self, call: Call, streams: bool = True) -> View:
         query, accept = call.request.query, call.request.headers.get("accept", "")

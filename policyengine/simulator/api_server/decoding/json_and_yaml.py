@@ -6,6 +6,8 @@ words. A field that is there twice counts with its last value, and can be report
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, cast
 
 import yaml
@@ -26,18 +28,14 @@ _LONE = re.compile("[\udc80-\udcff]")
 END = "unexpected end of JSON input"
 
 
-class JsonError(ValueError):
-    """The text is no JSON; the message is the real server's."""
-
-
 def utf8(body: bytes) -> bytes:
     """`body` with every byte that is no UTF-8 replaced."""
     return _LONE.sub("�", body.decode("utf-8", "surrogateescape")).encode()
 
 
-def _refuse(raw: bytes, at: int, where: str) -> JsonError:
+def _refuse(raw: bytes, at: int, where: str) -> str:
     if at >= len(raw):
-        return JsonError(END)
+        return END
     text = raw[at : at + 4].decode("utf-8", "ignore")
     mark = text[0] if text and raw[at] < 0xF8 and (raw[at] < 0x80 or raw[at] >= 0xC0) else ""
     if not mark:
@@ -49,7 +47,7 @@ def _refuse(raw: bytes, at: int, where: str) -> JsonError:
     else:
         names = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\a": "\\a"}
         shown = names.get(mark) or (f"\\x{ord(mark):02x}" if ord(mark) < 0x80 else f"\\u{ord(mark):04x}")
-    return JsonError(f"invalid character '{shown}' {where}")
+    return f"invalid character '{shown}' {where}"
 
 
 def fault(raw: bytes) -> str:
@@ -58,20 +56,20 @@ def fault(raw: bytes) -> str:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return str(_in_gos_words(raw, text, error.msg, error.pos))
+        return _in_gos_words(raw, text, error.msg, error.pos)
     except RecursionError:
         return "exceeded max depth"
     constant = next((found.start() for found in _CONSTANT.finditer(text) if found.group(1)), len(raw))
-    return str(_in_gos_words(raw, text, "Expecting value", constant))
+    return _in_gos_words(raw, text, "Expecting value", constant)
 
 
-def _in_gos_words(raw: bytes, text: str, said: str, at: int) -> JsonError:
+def _in_gos_words(raw: bytes, text: str, said: str, at: int) -> str:
     if said.startswith("Invalid \\"):
         at = text.rindex("\\", 0, at + 1)
         escape = text[at : at + (6 if text[at + 1 : at + 2] == "u" else 2)]
-        return JsonError(f"invalid escape sequence `{escape}` in string")
+        return f"invalid escape sequence `{escape}` in string"
     if at >= len(raw) or said.startswith("Unterminated"):
-        return JsonError(END)
+        return END
     if at and text[at] in ".eE" and text[at - 1].isdigit():
         # Python's reader ends a number before a fraction or exponent without digits.
         return _refuse(raw, at + (2 if text[at + 1 : at + 2] in ("+", "-") else 1), "in numeric literal")
@@ -99,27 +97,11 @@ def _in_object(text: str) -> bool:
     return bool(open_) and open_[-1] == "{"
 
 
-class _Twice(dict[str, Json]):
-    """An object some of whose fields were there twice; they are named in `again`."""
-
-    again: dict[str, None]
+class _Fields(list[tuple[str, Any]]):
+    """An object as its fields, those that are there twice with them."""
 
 
-def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    out = dict(pairs)
-    if len(out) == len(pairs):
-        return out
-    seen: set[str] = set()
-    twice = _Twice(out)
-    twice.again = {}
-    for name, _ in pairs:
-        if name in seen:
-            twice.again[name] = None
-        seen.add(name)
-    return twice
-
-
-_decoder = json.JSONDecoder(object_pairs_hook=_pairs)
+_decoder = json.JSONDecoder(object_pairs_hook=_Fields)
 
 
 def duplicates(body: bytes) -> list[str]:
@@ -127,18 +109,16 @@ def duplicates(body: bytes) -> list[str]:
     return list(_duplicates(_decoder.decode(utf8(body).decode()), ""))
 
 
-def _duplicates(value: Json, path: str) -> list[str]:
-    found: list[str] = []
-    if isinstance(value, dict):
-        again = value.again if isinstance(value, _Twice) else {}
-        for name, item in value.items():
-            found += _duplicates(item, f"{path}{name}.")
-            if name in again:
-                found.append(f"{path}{name}")
+def _duplicates(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Fields):
+        times = Counter(name for name, _ in value)
+        for name, item in dict(value).items():
+            yield from _duplicates(item, f"{path}{name}.")
+            if times[name] > 1:
+                yield f"{path}{name}"
     elif isinstance(value, list):
         for at, item in enumerate(value):
-            found += _duplicates(item, f"{path.removesuffix('.')}[{at}].")
-    return found
+            yield from _duplicates(item, f"{path.removesuffix('.')}[{at}].")
 
 
 def _without_dates(loader: type[yaml.SafeLoader]) -> Any:

@@ -49,7 +49,7 @@ def _key(parent: Json, step: str, adding: bool = False) -> str | int:
         length = len(parent)
         if adding and step == "-":
             return length
-        at = int(step) if step.lstrip("-").isdecimal() else length + 1
+        at = int(step) if step.removeprefix("-").isdecimal() else length + 1
         at += length if step.startswith("-") else 0
         if 0 <= at < length + adding:
             return at

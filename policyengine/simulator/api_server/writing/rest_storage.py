@@ -6,7 +6,6 @@ UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 
 from policyengine.clock import Clock
@@ -73,7 +72,6 @@ class Registry:
         self.names = names
         self._after_write = after_write
         self.guards: list[Guard] = []
-        self._empty: dict[tuple[str, str, str], Object] = {}
 
     def now(self) -> str:
         """The time as the API writes it."""
@@ -85,12 +83,7 @@ class Registry:
 
     def empty(self, kind: Kind) -> Object:
         """The kind's zero object."""
-        key = (kind.group, kind.version, kind.kind)
-        if kind.custom is not None:
-            return {"metadata": {}}
-        if key not in self._empty:
-            self._empty[key] = decode_fields({}, kind)[0]
-        return self._empty[key]
+        return {"metadata": {}} if kind.custom is not None else decode_fields({}, kind)[0]
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         """The stored object; raises a 404."""
@@ -148,7 +141,7 @@ class Registry:
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
         elif kind.kind not in strategies.KEEPS_STATUS_ON_CREATE and "status" in empty:
-            obj["status"] = deepcopy(empty["status"])
+            obj["status"] = empty["status"]
         apply_defaults(kind.kind, obj)
         now = self.now()
         if applied is None:
