@@ -3,8 +3,7 @@
 The steps of a request, in the real server's order: who asks, may they, what is meant, do it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,6 @@ from policyengine.simulator.api_server.access.authentication import (
 from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.decoding.bodies import (
-    WriteOptions,
     read_object,
 )
 from policyengine.simulator.api_server.http_requests import ADMIN, Request, RequestInfo, Response, User, json_response
@@ -218,7 +216,13 @@ class ApiServer:
 
     # Writing
 
-    def _written(self, call: Call, status: int, raw: bytes) -> Response:
+    def _written(self, call: Call, write: Callable[[], tuple[int, bytes]]) -> Response:
+        """The answer of a write; a refusal, too, carries the warnings that came before it."""
+        try:
+            status, raw = write()
+        except ApiError as error:
+            error.warnings = call.options.warnings
+            raise
         view = self._view_of(call)
         headers = {"Content-Type": view.content_type}
         if call.options.warnings:
@@ -234,30 +238,27 @@ class ApiServer:
         if call.kind.namespaced and not call.info.namespace:
             raise statuses.method_not_allowed()
         obj = read_object(call.request, call.kind, call.options)
-        with warned(call.options):
-            raw = self.registry.create(call, obj)
-        return self._written(call, 201, raw)
+        return self._written(call, lambda: (201, self.registry.create(call, obj)))
 
     async def _update(self, call: Call) -> Response:
         call = call.with_options("UpdateOptions")
         obj = read_object(call.request, call.kind, call.options)
         if not metadata(obj).get("name"):
             metadata(obj)["name"] = call.info.name
-        status = 200
-        with warned(call.options):
+
+        def write() -> tuple[int, bytes]:
             try:
-                raw = self.registry.update(call, lambda _: obj)
+                return 200, self.registry.update(call, lambda _: obj)
             except ApiError as error:
                 if error.code != 404 or call.info.subresource or "upsert" not in call.kind.traits:
                     raise
-                status, raw = 201, self.registry.create(call, obj)
-        return self._written(call, status, raw)
+                return 201, self.registry.create(call, obj)
+
+        return self._written(call, write)
 
     async def _patch(self, call: Call) -> Response:
         call = call.with_options("PatchOptions")
-        with warned(call.options):
-            status, raw = patch(self.registry, call)
-        return self._written(call, status, raw)
+        return self._written(call, lambda: patch(self.registry, call))
 
     async def _delete(self, call: Call) -> Response:
         options = read_delete_options(call.request)
@@ -294,16 +295,6 @@ def warning_header(warnings: Sequence[str]) -> str:
     """The Warning header (RFC 7234) of some warnings."""
     said = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
     return ", ".join(f'299 - "{text}"' for text in said)
-
-
-@contextmanager
-def warned(options: WriteOptions) -> Iterator[None]:
-    """Let a refusal carry the warnings that came before it."""
-    try:
-        yield
-    except ApiError as error:
-        error.warnings = options.warnings
-        raise
 
 
 def error_response(error: ApiError) -> Response:

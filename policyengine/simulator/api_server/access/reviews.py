@@ -3,8 +3,6 @@
 They are answered and never stored.
 """
 
-from collections.abc import Callable
-
 from policyengine.simulator.api_server.access.authentication import ISSUER, Authenticator
 from policyengine.simulator.api_server.access.rbac import MASTERS, Authorizer
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
@@ -37,59 +35,52 @@ def _check_attributes(kind: str, review: Object, spec: Object) -> None:
         raise invalid("", "authorization.k8s.io", "", causes)
 
 
-class Reviewer:
-    """Answers reviews."""
+def answered(
+    kind: str, review: Object, asker: User, now: str, authorizer: Authorizer, authenticator: Authenticator
+) -> Object:
+    """The review with its status filled in."""
+    spec = child(review, "spec")
+    if kind.endswith("AccessReview"):
+        _check_attributes(kind, review, spec)
+        groups = spec.get("groups")
+        names = tuple(map(str, groups)) if isinstance(groups, list) else ()
+        user = asker if kind.startswith("Self") else User(str(spec.get("user") or ""), names)
+        decision = authorizer.decide(user, _asked(spec))
+        reason: Object = {"reason": decision.reason} if decision.reason else {}
+        return {**review, "status": {"allowed": decision.allowed, **reason}}
+    if kind == "SelfSubjectRulesReview":
+        return {**review, "status": _rules(authorizer, asker, str(spec.get("namespace") or ""))}
+    if kind == "TokenReview":
+        wanted = spec.get("audiences")
+        audiences = tuple(map(str, wanted)) if isinstance(wanted, list) and wanted else (ISSUER,)
+        return {**review, "status": _token(authenticator, str(spec.get("token") or ""), audiences)}
+    return {"metadata": {"creationTimestamp": now}, "status": {"userInfo": _user_info(asker)}}
 
-    def __init__(self, authorizer: Authorizer, authenticator: Authenticator, now: Callable[[], str]) -> None:
-        self._now = now
-        self._authorizer = authorizer
-        self._authenticator = authenticator
 
-    def answer(self, kind: str, review: Object, asker: User) -> Object:
-        """The review with its status filled in."""
-        spec = child(review, "spec")
-        if kind.endswith("AccessReview"):
-            _check_attributes(kind, review, spec)
-        if kind == "SelfSubjectAccessReview":
-            return {**review, "status": self._access(asker, spec)}
-        if kind in ("SubjectAccessReview", "LocalSubjectAccessReview"):
-            groups = spec.get("groups")
-            names = tuple(str(g) for g in groups) if isinstance(groups, list) else ()
-            return {**review, "status": self._access(User(str(spec.get("user") or ""), names), spec)}
-        if kind == "SelfSubjectRulesReview":
-            return {**review, "status": self._rules(asker, str(spec.get("namespace") or ""))}
-        if kind == "TokenReview":
-            wanted = spec.get("audiences")
-            audiences = tuple(map(str, wanted)) if isinstance(wanted, list) and wanted else (ISSUER,)
-            return {**review, "status": self._token(str(spec.get("token") or ""), audiences)}
-        created: Object = {"creationTimestamp": self._now()}
-        return {"metadata": created, "status": {"userInfo": _user_info(asker)}}
+def _asked(spec: Object) -> RequestInfo:
+    wanted, path = child(spec, "resourceAttributes"), child(spec, "nonResourceAttributes")
+    if wanted:
+        return RequestInfo(path="", **{name: str(wanted.get(name) or "") for name in ATTRIBUTES})
+    return RequestInfo(str(path.get("verb") or ""), str(path.get("path") or ""))
 
-    def _access(self, user: User, spec: Object) -> Object:
-        wanted, path = child(spec, "resourceAttributes"), child(spec, "nonResourceAttributes")
-        if wanted:
-            info = RequestInfo(path="", **{name: str(wanted.get(name) or "") for name in ATTRIBUTES})
-        else:
-            info = RequestInfo(str(path.get("verb") or ""), str(path.get("path") or ""))
-        decision = self._authorizer.decide(user, info)
-        return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
 
-    def _rules(self, user: User, namespace: str) -> Object:
-        every: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        rules = [every] if MASTERS in user.groups else list(self._authorizer.rules(user, namespace))
-        return {
-            "resourceRules": [dict(rule) for rule in rules if rule.get("resources")],
-            "nonResourceRules": [dict(rule) for rule in rules if rule.get("nonResourceURLs")],
-            "incomplete": False,
-        }
+def _rules(authorizer: Authorizer, user: User, namespace: str) -> Object:
+    every: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    rules = [every] if MASTERS in user.groups else list(authorizer.rules(user, namespace))
+    return {
+        "resourceRules": [dict(rule) for rule in rules if rule.get("resources")],
+        "nonResourceRules": [dict(rule) for rule in rules if rule.get("nonResourceURLs")],
+        "incomplete": False,
+    }
 
-    def _token(self, token: str, audiences: tuple[str, ...]) -> Object:
-        if not token:
-            raise bad_request("token is required for TokenReview in authentication")
-        user, common = self._authenticator.user_of_token(token, audiences)
-        if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _user_info(user), "audiences": list[Json](common)}
+
+def _token(authenticator: Authenticator, token: str, audiences: tuple[str, ...]) -> Object:
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    user, common = authenticator.user_of_token(token, audiences)
+    if user is None:
+        return {"user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": _user_info(user), "audiences": list[Json](common)}
 
 
 def _user_info(user: User) -> Object:

@@ -143,7 +143,12 @@ def _mark(registry: Registry, kind: Kind, before: Entry, options: DeleteOptions,
     """Mark an object as going; `(entry, whether it goes now)`."""
     obj = before.object()
     if kind.kind == "Namespace":
-        return _mark_namespace(registry, kind, before, obj, caller)
+        finalizers = child(obj, "spec").get("finalizers") or metadata(obj).get("finalizers")
+        if metadata(obj).get("deletionTimestamp") or not finalizers:
+            return before, not finalizers
+        metadata(obj)["deletionTimestamp"] = registry.now()
+        obj["status"] = {**child(obj, "status"), "phase": "Terminating"}
+        return registry.commit(kind, "delete", before, obj, caller), False
     told = _propagate(metadata(obj), options.propagation)
     if kind.kind == "Pod":
         return _mark_pod(registry, kind, before, obj, options, caller)
@@ -191,14 +196,3 @@ def _grace(pod: Object, options: DeleteOptions) -> int:
     desired = options.grace if options.grace is not None else spec.get("terminationGracePeriodSeconds")
     grace = desired if isinstance(desired, int) else 0
     return 1 if grace < 0 else grace
-
-
-def _mark_namespace(registry: Registry, kind: Kind, before: Entry, obj: Object, caller: Caller) -> tuple[Entry, bool]:
-    finalizers = child(obj, "spec").get("finalizers") or metadata(obj).get("finalizers")
-    if metadata(obj).get("deletionTimestamp"):
-        return before, not finalizers
-    if finalizers:
-        metadata(obj)["deletionTimestamp"] = registry.now()
-        obj["status"] = {**child(obj, "status"), "phase": "Terminating"}
-        return registry.commit(kind, "delete", before, obj, caller), False
-    return before, True

@@ -4,7 +4,7 @@ from policyengine.cluster.objects import format_time
 from policyengine.simulator.api_server import field_errors
 from policyengine.simulator.api_server.access.authentication import Authenticator, service_account
 from policyengine.simulator.api_server.access.rbac import Authorizer
-from policyengine.simulator.api_server.access.reviews import Reviewer
+from policyengine.simulator.api_server.access.reviews import answered
 from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
 from policyengine.simulator.api_server.http_requests import Response, json_response
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
@@ -25,7 +25,7 @@ class Subresources:
     def __init__(self, registry: Registry, authorizer: Authorizer, authenticator: Authenticator) -> None:
         self._registry = registry
         self._authenticator = authenticator
-        self._reviewer = Reviewer(authorizer, authenticator, registry.now)
+        self._authorizer = authorizer
 
     def create(self, call: Call) -> Response | None:
         """A review, or a binding posted to `bindings`; None for an object to keep."""
@@ -36,7 +36,9 @@ class Subresources:
             return None
         review = typed(read_body(call.request, kind.kind), kind, call.options)
         self._registry.own(call, self._registry.empty(kind), review)
-        return json_response(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, call.caller.user)})
+        user, now = call.caller.user, self._registry.now()
+        body = answered(kind.kind, review, user, now, self._authorizer, self._authenticator)
+        return json_response(201, {**kind.type_meta(), **body})
 
     def respond(self, call: Call) -> Response:
         """A subresource of one object; raises what it refuses."""
