@@ -12,11 +12,11 @@ from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import Object
 from policyengine.simulator.api_server.validation.field_rules import distinct
 from policyengine.simulator.api_server.validation.pods import pod
-from policyengine.simulator.api_server.writing.field_paths import Shape, mistyped
+from policyengine.simulator.api_server.writing.field_paths import mistyped, plain
 from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, apply
 
 MANY = 20_000
-POD = Shape(Type("struct", ref="core/v1:Pod"))
+POD = plain(Type("struct", ref="core/v1:Pod"))
 
 
 def named(count: int) -> list[Json]:

@@ -47,7 +47,10 @@ def elapsed(stamp: Json, now: float) -> str:
 
 def jsonpath(obj: Json, path: str) -> Json:
     """The value at a simple JSONPath (`.spec.x`, `.status.conditions[0].type`, `["a.b"]`); None for none. A filter
-    (`[?(@.type=="Ready")]`) gives the first that it holds for."""
+    (`[?(@.type=="Ready")]`) gives the first that it holds for; of paths between commas one with a value counts."""
+    first, comma, others = path.partition(",")
+    if comma:
+        return jsonpath(obj, first) or jsonpath(obj, others)
     value = obj
     if filtered := FILTER.fullmatch(path):
         before, name, wanted, path = filtered.groups()
@@ -184,19 +187,6 @@ def _node_kernel(obj: Object, now: float) -> Json:
 # Events, in their core/v1 form
 
 
-def _event_first(obj: Object, now: float) -> Json:
-    return elapsed(obj.get("firstTimestamp") or obj.get("eventTime"), now)
-
-
-def _event_last(obj: Object, now: float) -> Json:
-    last = child(obj, "series").get("lastObservedTime") if obj.get("series") else obj.get("lastTimestamp")
-    return elapsed(last, now) if last or obj.get("series") else _event_first(obj, now)
-
-
-def _event_count(obj: Object, now: float) -> Json:
-    return str(_count(child(obj, "series").get("count")) if obj.get("series") else _count(obj.get("count")) or 1)
-
-
 def _event_object(obj: Object, now: float) -> Json:
     involved = child(obj, "involvedObject")
     kind = str(involved.get("kind") or "").lower()
@@ -278,9 +268,6 @@ CELLS: dict[str, Callable[..., Json]] = {
     "node_status": _node_status,
     "node_roles": _node_roles,
     "node_kernel": _node_kernel,
-    "event_first": _event_first,
-    "event_last": _event_last,
-    "event_count": _event_count,
     "event_object": _event_object,
     "event_source": _event_source,
     "service_ports": _service_ports,

@@ -6,7 +6,6 @@ members by themselves; a keyed list's items are members besides what is in them;
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from policyengine.simulator.api_server.kinds.api_types import Field, Type, struct
 from policyengine.simulator.api_server.statuses import Json
@@ -15,24 +14,14 @@ from policyengine.simulator.api_server.storage import decode, encode
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a value is walked: its type, and whether it is owned whole."""
-
-    type: Type
-    atomic: bool = False
-    keys: tuple[str, ...] = ()
-    is_set: bool = False
+def plain(type_: Type) -> Field:
+    """A value of a type that says nothing of how it is owned: an item, an object as a whole."""
+    return Field("", type_, omit=True)
 
 
-def shape_of(field: Field) -> Shape:
-    """The shape of a field's value."""
-    return Shape(field.type, field.atomic, field.keys, field.list_type == "set")
-
-
-RAW = Shape(Type("raw"))
+RAW = plain(Type("raw"))
 # A custom resource's value, walked by what is there: objects by key, lists whole.
-TREE = Shape(Type("tree"))
+TREE = plain(Type("tree"))
 
 
 def key_step(item: Json, keys: Iterable[str]) -> str:
@@ -42,7 +31,7 @@ def key_step(item: Json, keys: Iterable[str]) -> str:
     return "k:" + encode(found).decode()
 
 
-def children(value: Json, shape: Shape) -> list[tuple[str, Json, Shape]] | None:
+def children(value: Json, shape: Field) -> list[tuple[str, Json, Field]] | None:
     """The parts of a value by step, or None where it is a leaf (or empty, or owned whole)."""
     type_ = shape.type
     if shape.atomic or not value:
@@ -51,20 +40,20 @@ def children(value: Json, shape: Shape) -> list[tuple[str, Json, Shape]] | None:
         known = struct(type_.ref)
         if known.atomic:
             return None
-        return [(f"f:{k}", v, shape_of(known.fields[k]) if k in known.fields else RAW) for k, v in value.items()]
+        return [(f"f:{k}", v, known.fields.get(k, RAW)) for k, v in value.items()]
     if type_.kind == "map" and isinstance(value, dict) and type_.elem:
-        return [(f"f:{k}", v, Shape(type_.elem)) for k, v in value.items()]
+        return [(f"f:{k}", v, plain(type_.elem)) for k, v in value.items()]
     if type_.kind == "tree" and isinstance(value, dict):
         return [(f"f:{k}", v, TREE) for k, v in value.items()]
     if type_.kind == "list" and isinstance(value, list) and type_.elem:
         if shape.keys:
-            return [(key_step(item, shape.keys), item, Shape(type_.elem)) for item in value]
-        if shape.is_set:
+            return [(key_step(item, shape.keys), item, plain(type_.elem)) for item in value]
+        if shape.list_type == "set":
             return [("v:" + encode(item).decode(), item, RAW) for item in value]
     return None
 
 
-def mistyped(value: Json, shape: Shape, path: str = "") -> str:
+def mistyped(value: Json, shape: Field, path: str = "") -> str:
     """What keeps an applied configuration from its type: a container of another type, or a list key twice."""
     type_ = shape.type
     wanted = {"struct": "map", "map": "map", "list": "list"}.get(type_.kind)
@@ -73,7 +62,7 @@ def mistyped(value: Json, shape: Shape, path: str = "") -> str:
     if not isinstance(value, dict if wanted == "map" else list):
         return f"{path}: expected {wanted}, got &{{{_go(value)}}}"
     parts = children(value, shape) or []
-    if shape.keys or shape.is_set:
+    if shape.keys or shape.list_type == "set":
         seen: set[str] = set()
         for step, _, _ in parts:
             if step in seen:
@@ -86,7 +75,7 @@ def _go(value: Json) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def held(value: Json, shape: Shape, path: Path = ()) -> Iterator[Path]:
+def held(value: Json, shape: Field, path: Path = ()) -> Iterator[Path]:
     """All paths an applied configuration names: leaves, and the items of keyed lists."""
     parts = children(value, shape)
     if parts is None:
@@ -99,14 +88,14 @@ def held(value: Json, shape: Shape, path: Path = ()) -> Iterator[Path]:
         yield from held(part, inner, (*path, step))
 
 
-def everything(value: Json, shape: Shape, path: Path) -> Iterator[Path]:
+def everything(value: Json, shape: Field, path: Path) -> Iterator[Path]:
     """All paths in a value, containers included: what an update adds that was not there."""
     yield path
     for step, part, inner in children(value, shape) or ():
         yield from everything(part, inner, (*path, step))
 
 
-def compare(old: Json, new: Json, shape: Shape, path: Path = ()) -> tuple[set[Path], set[Path]]:
+def compare(old: Json, new: Json, shape: Field, path: Path = ()) -> tuple[set[Path], set[Path]]:
     """What leads from `old` to `new`, both of `shape`: paths set to something new, and paths that are gone."""
     changed: set[Path] = set()
     removed: set[Path] = set()

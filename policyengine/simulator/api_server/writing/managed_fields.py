@@ -9,11 +9,11 @@ nothing is dropped.
 
 from dataclasses import dataclass, field
 
+from policyengine.simulator.api_server.kinds.api_types import Field
 from policyengine.simulator.api_server.statuses import ApiError, Json
 from policyengine.simulator.api_server.storage import Object, metadata
 from policyengine.simulator.api_server.writing.field_paths import (
     Path,
-    Shape,
     children,
     compare,
     from_fields_v1,
@@ -117,7 +117,7 @@ def owned_object(obj: Object) -> Object:
     return {**obj, "metadata": {k: v for k, v in metadata(obj).items() if k in OWNED_METADATA}}
 
 
-def record_update(old: Object, new: Object, shape: Shape, manager: Manager, has_status: bool, now: str) -> None:
+def record_update(old: Object, new: Object, shape: Field, manager: Manager, has_status: bool, now: str) -> None:
     """Write into `new` who owns what after an update from `old` (the zero object for a create)."""
     changed, removed = compare(owned_object(old), owned_object(new), shape)
     ownership = read(new)
@@ -134,7 +134,7 @@ def manager_of(user_agent: str, given: str) -> str:
     return given or user_agent.partition("/")[0][:128] or "unknown"
 
 
-def merge(live: Json, config: Json, shape: Shape) -> Json:
+def merge(live: Json, config: Json, shape: Field) -> Json:
     """`live` with every part of `config` laid over it; keyed lists and sets merge item by item."""
     parts = children(config, shape)
     if parts is None or live is None:
@@ -148,7 +148,7 @@ def merge(live: Json, config: Json, shape: Shape) -> Json:
     return _merge_list(live, parts, shape)
 
 
-def _merge_list(live: Json, parts: list[tuple[str, Json, Shape]], shape: Shape) -> Json:
+def _merge_list(live: Json, parts: list[tuple[str, Json, Field]], shape: Field) -> Json:
     """Items keep the live order; the configuration's new ones follow."""
     wanted = {step: (part, inner) for step, part, inner in parts}
     out: list[Json] = []
@@ -161,7 +161,7 @@ def _merge_list(live: Json, parts: list[tuple[str, Json, Shape]], shape: Shape) 
     return out + [part for part, _ in wanted.values()]
 
 
-def remove(value: Json, shape: Shape, gone: set[Path]) -> Json:
+def remove(value: Json, shape: Field, gone: set[Path]) -> Json:
     """`value` without the paths in `gone`; a container left empty by that goes too."""
     parts = children(value, shape)
     if parts is None or not gone:
@@ -201,7 +201,7 @@ def conflict_error(found: dict[Manager, list[Path]]) -> ApiError:
 
 
 def apply(
-    live: Object, config: Object, shape: Shape, manager: Manager, force: bool, has_status: bool, now: str
+    live: Object, config: Object, shape: Field, manager: Manager, force: bool, has_status: bool, now: str
 ) -> Object:
     """The object after the apply, its managedFields written; raises a 409."""
     ownership = read(live)

@@ -15,7 +15,7 @@ from policyengine.simulator.api_server.decoding.bodies import decode_fields
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.http_requests import User
-from policyengine.simulator.api_server.kinds.api_types import Type
+from policyengine.simulator.api_server.kinds.api_types import Field, Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
 from policyengine.simulator.api_server.statuses import Json, bad_request
@@ -34,7 +34,7 @@ from policyengine.simulator.api_server.validation.kind_rules import VALIDATORS
 from policyengine.simulator.api_server.writing import managed_fields, strategies
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
-from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
+from policyengine.simulator.api_server.writing.field_paths import TREE, Path, plain
 
 SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAME_TRIES = 8
@@ -228,11 +228,9 @@ class Registry:
         manager = managed_fields.Manager(name, managed_fields.UPDATE, kind.api_version, call.info.subresource)
         managed_fields.record_update(old, new, self.shape(kind), manager, kind.has_status, self.now())
 
-    def shape(self, kind: Kind) -> Shape:
+    def shape(self, kind: Kind) -> Field:
         """How a kind's fields are owned."""
-        if kind.custom is not None:
-            return TREE
-        return Shape(Type("struct", ref=f"{kind.schema_home}:{kind.kind}"))
+        return plain(Type("struct", ref=f"{kind.schema_home}:{kind.kind}")) if kind.custom is None else TREE
 
     # Updating
 
