@@ -101,12 +101,12 @@ class Faults:
 
     def find(self, info: RequestInfo, user_agent: str, user: str = "") -> list[Effect]:
         """The effects on a request."""
-        effects: list[Effect] = []
+        found: list[Effect] = []
         for rule in tuple(self.rules):
             effect = rule.effect
             if isinstance(effect, effects.REQUEST_EFFECTS) and rule.means(info, user_agent, user) and self._acts(rule):
-                effects.append(effect)
-        return effects
+                found.append(effect)
+        return found
 
     async def around(self, effects: list[Effect], request: Request, act: Act) -> Response:
         """Carry out a request under effects; raises ApiError and ConnectionDropped."""
