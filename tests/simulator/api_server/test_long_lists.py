@@ -10,8 +10,7 @@ from policyengine.simulator.api_server.decoding.json_and_yaml import duplicates
 from policyengine.simulator.api_server.kinds.api_types import Type
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import Object
-from policyengine.simulator.api_server.validation.field_rules import distinct
-from policyengine.simulator.api_server.validation.pods import pod
+from policyengine.simulator.api_server.validation.rules import distinct, validate
 from policyengine.simulator.api_server.writing.field_paths import mistyped, plain
 from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, apply
 
@@ -35,16 +34,16 @@ def spec(**fields: Json) -> Object:
 
 
 def names_are_distinct() -> Iterator[object]:
-    return distinct("containers", "name")({"containers": named(2 * MANY)}, "spec")
+    return distinct(named(2 * MANY), "spec.containers", "name")
 
 
 def tolerations_stay() -> Iterator[object]:
     held: list[Json] = [{"key": f"k{one}", "operator": "Exists"} for one in range(MANY)]
-    return pod(spec(tolerations=[*held, {"operator": "Exists"}]), spec(tolerations=held))
+    return validate("Pod", spec(tolerations=[*held, {"operator": "Exists"}]), spec(tolerations=held))
 
 
 def gates_go() -> Iterator[object]:
-    return pod(spec(schedulingGates=named(MANY)[1:]), spec(schedulingGates=named(MANY)))
+    return validate("Pod", spec(schedulingGates=named(MANY)[1:]), spec(schedulingGates=named(MANY)))
 
 
 def fields_stand_there_twice() -> Iterator[object]:

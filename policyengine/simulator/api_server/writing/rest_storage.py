@@ -29,8 +29,8 @@ from policyengine.simulator.api_server.storage import (
     key_of,
     metadata,
 )
-from policyengine.simulator.api_server.validation.field_rules import validate_metadata, validate_metadata_update
-from policyengine.simulator.api_server.validation.kind_rules import VALIDATORS
+from policyengine.simulator.api_server.validation.metadata_rules import validate_metadata, validate_metadata_update
+from policyengine.simulator.api_server.validation.rules import validate
 from policyengine.simulator.api_server.writing import managed_fields, strategies
 from policyengine.simulator.api_server.writing.call import Call, Caller, Names
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
@@ -214,8 +214,8 @@ class Registry:
         stored = to_storage(kind, obj)
         if kind.custom is not None:
             causes += validate_custom(obj, kind)
-        elif kind.kind in VALIDATORS:
-            causes += VALIDATORS[kind.kind](stored, None if old is None else to_storage(kind, old))
+        else:
+            causes += validate(kind.kind, stored, None if old is None else to_storage(kind, old))
         if causes:
             # An Event's rules are checked in its internal form, whose group is the core's.
             group = "" if kind.kind == "Event" else kind.group
