@@ -113,9 +113,14 @@ async def sandbox(
         await create(transport, "/api/v1/nodes", node(f"node-{number}", ZONES[(number - 1) % len(ZONES)]))
     if not any(path == CLASSES for path, _ in start):
         start = [*((CLASSES, one) for one in storage_classes()), *start]
-    left_out = [item async for item in _created(transport, start)]
+    left_out = 0
+    for path, item in start:
+        try:
+            await create(transport, path, item)
+        except NotServed:
+            left_out += 1
     if left_out:
-        logger.warning("%d objects of kinds that this server does not serve are left out", len(left_out))
+        logger.warning("%d objects of kinds that this server does not serve are left out", left_out)
     default = default_profile()
     if all(profile.scheduler_name != default.scheduler_name for profile in profiles):
         profiles = [*profiles, default]
@@ -143,15 +148,6 @@ async def sandbox(
 @asynccontextmanager
 async def _unseen(transport: Transport, clock: Clock, profiles: Sequence[Profile]) -> AsyncIterator[Scheduler]:
     yield Scheduler(Client(transport), clock, Random(), profiles, host="sandbox")
-
-
-async def _created(transport: Transport, start: Sequence[tuple[str, Object]]) -> AsyncIterator[Object]:
-    """Create the objects; gives those whose kind is not served."""
-    for path, item in start:
-        try:
-            await create(transport, path, item)
-        except NotServed:
-            yield item
 
 
 def storage_classes() -> Iterator[Object]:

@@ -82,11 +82,6 @@ class Faults:
         self._perform = perform
         self._random = random.Random(seed ^ 0x5EED)
 
-    @property
-    def active(self) -> bool:
-        """Whether any rule is in force."""
-        return bool(self.rules)
-
     def add(self, effect: Effect | LineEffect, **which: Any) -> Rule:
         """Put a rule in force; `which` are Rule's fields."""
         rule = Rule(effect=effect, **which)

@@ -82,7 +82,7 @@ class FaultyServer(ApiServer):
 
     @property
     def is_slow(self) -> bool:  # type: ignore[override]
-        return self.faults.active
+        return bool(self.faults.rules)
 
     def after_write(self, write: rest_storage.Write) -> None:
         entry, before, who = write.entry, write.before, write.caller

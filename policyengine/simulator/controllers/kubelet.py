@@ -83,7 +83,7 @@ class Kubelet:
                 continue
             wanted = node_status(node) if self._makes_ready else {}
             if wanted:
-                self._begin_for(name, "ready", partial(self._make_ready, name, wanted), node)
+                self._begin(name, "ready", partial(self._make_ready, name, wanted), node)
             if name not in self._nodes:
                 self._nodes.add(name)
                 for pod in list(self._pods.values()):
@@ -107,21 +107,18 @@ class Kubelet:
 
     def _look_at(self, pod: Object) -> None:
         """Begin what this pod's state asks for, once."""
-        meta, status = pod["metadata"], pod.get("status") or {}
+        meta, status, uid = pod["metadata"], pod.get("status") or {}, pod["metadata"]["uid"]
         if pod["spec"].get("nodeName") not in self._nodes:
             return
         if meta.get("deletionTimestamp"):
-            self._begin(pod, "stop", self._stop)
+            self._begin(uid, "stop", self._stop, pod)
             return
         if status.get("phase") == "Pending":
-            self._begin(pod, "start", self._start)
+            self._begin(uid, "start", self._start, pod)
         elif status.get("phase") == "Running" and run_seconds(pod) is not None:
-            self._begin(pod, "finish", self._finish)
+            self._begin(uid, "finish", self._finish, pod)
 
-    def _begin(self, pod: Object, what: str, act: Any) -> None:
-        self._begin_for(pod["metadata"]["uid"], what, act, pod)
-
-    def _begin_for(self, whose: str, what: str, act: Any, obj: Object) -> None:
+    def _begin(self, whose: str, what: str, act: Any, obj: Object) -> None:
         if (whose, what) not in self._work:
             self._work[whose, what] = asyncio.ensure_future(self._guard(act, obj))
 

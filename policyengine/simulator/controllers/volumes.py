@@ -149,17 +149,8 @@ def _provision(cluster: Cluster, claim: Object) -> Iterator[Write]:
         key = _ZONE if _ZONE in labels else _HOST
         term = {"key": key, "operator": "In", "values": [labels.get(key, node["metadata"]["name"])]}
         made["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
-    annotations = {_PROVISIONED_BY: found["provisioner"]}
-    yield Write(
-        "POST",
-        path(VOLUME, ""),
-        {
-            "apiVersion": "v1",
-            "kind": VOLUME,
-            "metadata": {"name": f"pvc-{meta['uid']}", "annotations": annotations},
-            "spec": made,
-        },
-    )
+    about = {"name": f"pvc-{meta['uid']}", "annotations": {_PROVISIONED_BY: found["provisioner"]}}
+    yield Write("POST", path(VOLUME, ""), {"apiVersion": "v1", "kind": VOLUME, "metadata": about, "spec": made})
 
 
 def _reference(claim: Object) -> Object:

@@ -100,12 +100,9 @@ def _deployment_status(owner: Object, sets: list[Object], newest: Object | None,
     up = total("availableReplicas", sets)
     updated = total("replicas", [newest] if newest else [])
     done = updated == desired and total("replicas", sets) == desired and up == desired
+    available = ("True", "MinimumReplicasAvailable") if up >= desired else ("False", "MinimumReplicasUnavailable")
     conditions = [
-        (
-            "Available",
-            "True" if up >= desired else "False",
-            "MinimumReplicasAvailable" if up >= desired else "MinimumReplicasUnavailable",
-        ),
+        ("Available", *available),
         ("Progressing", "True", "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"),
     ]
     return {

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,7 @@ from policyengine.simulator.sandbox import node
 from tests.simulator.api_server.server_bench import VirtualClock
 
 Json = dict[str, Any]
+T = TypeVar("T")
 CORE, SPACE = "/api/v1", "/api/v1/namespaces/default"
 APPS, BATCH = "/apis/apps/v1/namespaces/default", "/apis/batch/v1/namespaces/default"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -60,30 +61,29 @@ class World:
         items = (await self.ask("GET", f"{SPACE}/pods"))["items"]
         return sorted(item["metadata"][what] for item in items)
 
-    async def until(self, path: str, **status: Any) -> Json:
-        """The object once its status has these values."""
+    async def asked_until(self, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
+        """The first answer for which it holds."""
         for _ in range(600):
-            found = await self.ask("GET", path)
-            held = found.get("status") or {}
-            if isinstance(held, dict) and all((held.get(name) or 0) == value for name, value in status.items()):
+            found = await ask()
+            if holds(found):
                 return found
             await self.wait()
-        raise AssertionError((path, status, found))
+        raise AssertionError(found)
+
+    async def until(self, path: str, **status: Any) -> Json:
+        """The object once its status has these values."""
+
+        def holds(found: Json) -> bool:
+            held = found.get("status") or {}
+            return isinstance(held, dict) and all((held.get(name) or 0) == value for name, value in status.items())
+
+        return await self.asked_until(lambda: self.ask("GET", path), holds)
 
     async def until_gone(self, path: str) -> None:
-        for _ in range(600):
-            if (await self.ask("GET", path)).get("code") == 404:
-                return
-            await self.wait()
-        raise AssertionError(f"{path} stays")
+        await self.asked_until(lambda: self.ask("GET", path), lambda found: found.get("code") == 404)
 
     async def until_pods(self, reached: Callable[[list[str]], bool], what: str = "name") -> list[str]:
-        for _ in range(600):
-            names = await self.pods(what)
-            if reached(names):
-                return names
-            await self.wait()
-        raise AssertionError(names)
+        return await self.asked_until(lambda: self.pods(what), reached)
 
 
 @asynccontextmanager

@@ -13,11 +13,6 @@ from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresou
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage import encode
 
-API_VERSION = "The group and version of this form of the object, for instance `apps/v1`."
-KIND = "What the object is, for instance `Pod`."
-METADATA = "The object's name, labels and the like."
-SPEC = "What is wished for."
-STATUS = "What is observed."
 _WORD = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]")
 
 
@@ -35,8 +30,7 @@ def of_type(name: str) -> str:
 
 def of_field(owner: str, name: str) -> str:
     """What a field of a type is for."""
-    common = {"metadata": METADATA, "spec": SPEC, "status": STATUS}
-    return _texts().get(f"{owner}.{name}") or common.get(name) or f"{_words(name)}."
+    return _texts().get(f"{owner}.{name}") or _texts().get(f"*.{name}") or f"{_words(name)}."
 
 
 def _words(name: str) -> str:
@@ -136,8 +130,7 @@ def _kind_schema(kind: Kind, found: set[str]) -> dict[str, Json]:
         held = schema["properties"]
         known = dict(held) if isinstance(held, dict) else {}
     type_meta: dict[str, Json] = {
-        "apiVersion": {"description": API_VERSION, "type": "string"},
-        "kind": {"description": KIND, "type": "string"},
+        name: {"description": _texts()[f"*.{name}"], "type": "string"} for name in ("apiVersion", "kind")
     }
     schema["properties"] = {**type_meta, **known}
     identity: Json = {"group": kind.group, "kind": kind.kind, "version": kind.version}

@@ -61,6 +61,7 @@ class WatchStream:
             left -= nap
             if bookmark and left > 0 and not self._closed:
                 self.push(bookmark())
+        self._ticker = None  # it ends by itself
         self.close()
 
     def offer(self, change: Change) -> None:
@@ -108,7 +109,7 @@ class WatchStream:
         self._closed = True
         if self in self._collection.watchers:
             self._collection.watchers.remove(self)
-        if self._ticker is not None and self._ticker is not _current_task():
+        if self._ticker is not None:
             self._ticker.cancel()
         self._stir()
 
@@ -132,10 +133,3 @@ class WatchStream:
         """Stop reading: the client went away."""
         self._lines.clear()
         self.close()
-
-
-def _current_task() -> "asyncio.Task[object] | None":
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None

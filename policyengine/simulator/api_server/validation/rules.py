@@ -34,7 +34,7 @@ def validate(kind: str, new: Object, old: Object | None) -> Iterator[Cause]:
         yield from _changes(child(new, "spec"), child(old, "spec"))
     elif kind in ("RoleBinding", "ClusterRoleBinding") and old is not None and old["roleRef"] != new["roleRef"]:
         reference = child(new, "roleRef")
-        shown: Json = {name: reference.get(name[0].lower() + name[1:]) for name in ("APIGroup", "Kind", "Name")}
+        shown: Json = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
         yield errors.invalid("roleRef", shown, "cannot change roleRef")
 
 
