@@ -9,7 +9,7 @@ from policyengine.simulator.api_server.kinds.openapi import document, of_field, 
 from policyengine.simulator.api_server.kinds.served import Kinds
 
 LINES = (FOLDER / "descriptions.txt").read_text(encoding="utf-8").splitlines()
-KEYS = [line.partition("  ")[0] for line in LINES if line and not line.startswith(("#", "*"))]
+KEYS = [line.partition("  ")[0] for line in LINES if line and not line.startswith(("#", "*", "TypeMeta"))]
 DOCUMENTS = sorted({(kind.group, kind.version) for kind in Kinds()})
 
 

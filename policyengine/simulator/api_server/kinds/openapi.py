@@ -130,7 +130,7 @@ def _kind_schema(kind: Kind, found: set[str]) -> dict[str, Json]:
         held = schema["properties"]
         known = dict(held) if isinstance(held, dict) else {}
     type_meta: dict[str, Json] = {
-        name: {"description": _texts()[f"*.{name}"], "type": "string"} for name in ("apiVersion", "kind")
+        name: {"description": of_field("TypeMeta", name), "type": "string"} for name in ("apiVersion", "kind")
     }
     schema["properties"] = {**type_meta, **known}
     identity: Json = {"group": kind.group, "kind": kind.kind, "version": kind.version}
