@@ -55,7 +55,7 @@ def of_cluster(cluster: Mapping[str, Any]) -> list[tuple[str, Object]]:
     found += [("Namespace", one) for one in _namespaces(found)]
     for kind, item in found:
         if kind in _PREPARED:
-            _PREPARED[kind](item)
+            _prepare(kind, item)
     return [(_path(kind, item), item) for kind, item in sorted(found, key=lambda one: _turn(one[0]))]
 
 
@@ -98,26 +98,17 @@ def _namespaces(found: list[tuple[str, Object]]) -> list[Object]:
     ]
 
 
-def _pod(item: Object) -> None:
-    spec = dict(item.get("spec") or {})
-    spec.pop("priority", None)  # the server's own word, by the class
-    item["spec"] = spec
+def _prepare(kind: str, item: Object) -> None:
+    """Take away what the server works out itself: status, a pod's priority, which claim a volume is bound to."""
     item.pop("status", None)
-
-
-def _volume(item: Object) -> None:
-    spec = dict(item.get("spec") or {})
+    spec = item["spec"] = dict(item.get("spec") or {})
+    if kind == _LAST:
+        spec.pop("priority", None)
     if spec.get("claimRef"):
         spec["claimRef"] = {key: value for key, value in spec["claimRef"].items() if key in ("namespace", "name")}
-    item["spec"] = spec
-    item.pop("status", None)
 
 
-def _claim(item: Object) -> None:
-    item.pop("status", None)
-
-
-_PREPARED: Final = {_LAST: _pod, "PersistentVolume": _volume, "PersistentVolumeClaim": _claim}
+_PREPARED: Final = (_LAST, "PersistentVolume", "PersistentVolumeClaim")
 
 
 def _turn(kind: str) -> int:

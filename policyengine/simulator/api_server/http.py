@@ -1,4 +1,4 @@
-"""The API server over HTTP, on loopback unless told otherwise: aiohttp reads and writes, the handler answers.
+"""The API server over HTTP, on loopback: aiohttp reads and writes, the handler answers.
 
 A client that goes away ends the watch it had. A watch that the server ends, ends whole.
 """
@@ -20,6 +20,7 @@ from policyengine.simulator.api_server.handler import ApiServer, error_response
 from policyengine.simulator.api_server.http_requests import ConnectionDropped, Request, Response
 from policyengine.simulator.api_server.statuses import MAX_BODY, internal, too_large
 
+HOST = "127.0.0.1"
 MAX_HEAD = 1024 * 1024
 """Bytes of a request's line, and of a header, as Go's server has it for both together."""
 IDLE_SECONDS = 120.0
@@ -51,7 +52,7 @@ class Site:
         await self._web.shutdown(STOP_SECONDS)
 
 
-async def serve(api: ApiServer, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> Site:
+async def serve(api: ApiServer, port: int = 0, tls: ssl.SSLContext | None = None) -> Site:
     """Serve `api`; port 0 picks a free one. Raises PortInUse."""
     loop = asyncio.get_running_loop()
 
@@ -71,16 +72,15 @@ async def serve(api: ApiServer, host: str = "127.0.0.1", port: int = 0, tls: ssl
         max_field_size=MAX_HEAD,
     )
     try:
-        server = await loop.create_server(served, host, port, ssl=tls, backlog=512)
+        server = await loop.create_server(served, HOST, port, ssl=tls, backlog=512)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortInUse(
-                f"port {port} on `{host}` is in use: choose another with --port, or 0 for any free one"
-            ) from error
+            why = f"port {port} on `{HOST}` is in use: choose another with --port, or 0 for any free one"
+            raise PortInUse(why) from error
         raise
     taken = server.sockets[0].getsockname()[1]
-    api.address = f"{host}:{taken}"
-    return Site(f"{'https' if tls else 'http'}://{host}:{taken}", host, taken, api, server, served)
+    api.address = f"{HOST}:{taken}"
+    return Site(f"{'https' if tls else 'http'}://{HOST}:{taken}", HOST, taken, api, server, served)
 
 
 async def _answer(api: ApiServer, request: web.BaseRequest) -> web.StreamResponse:

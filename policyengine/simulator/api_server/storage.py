@@ -47,6 +47,11 @@ def objects(value: Json) -> list[Object]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def texts(value: Json) -> list[str]:
+    """The items of a list field as text; empty for anything else."""
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
 def child(obj: Object, *names: str) -> Object:
     """A nested object, or an empty one that is not part of `obj`."""
     for name in names:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Json, forbidden
-from policyengine.simulator.api_server.storage import Object, Store, child, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, objects, texts
 
 GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"
@@ -37,11 +37,7 @@ def covers(rule: Object, info: RequestInfo) -> bool:
 
 
 def _covers_path(patterns: Json, path: str) -> bool:
-    for pattern in patterns if isinstance(patterns, list) else []:
-        text = str(pattern)
-        if text == path or (text.endswith("*") and path.startswith(text[:-1])):
-            return True
-    return False
+    return any(text == path or (text.endswith("*") and path.startswith(text[:-1])) for text in texts(patterns))
 
 
 def applies(subject: Object, user: User, namespace: str) -> bool:

@@ -8,7 +8,7 @@ from policyengine.simulator.api_server.access.rbac import MASTERS, Authorizer
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, invalid
-from policyengine.simulator.api_server.storage import Object, child
+from policyengine.simulator.api_server.storage import Object, child, texts
 
 ATTRIBUTES = ("verb", "group", "version", "namespace", "resource", "name", "subresource")
 
@@ -42,17 +42,15 @@ def answered(
     spec = child(review, "spec")
     if kind.endswith("AccessReview"):
         _check_attributes(kind, review, spec)
-        groups = spec.get("groups")
-        names = tuple(map(str, groups)) if isinstance(groups, list) else ()
-        user = asker if kind.startswith("Self") else User(str(spec.get("user") or ""), names)
+        named = User(str(spec.get("user") or ""), tuple(texts(spec.get("groups"))))
+        user = asker if kind.startswith("Self") else named
         decision = authorizer.decide(user, _asked(spec))
         reason: Object = {"reason": decision.reason} if decision.reason else {}
         return {**review, "status": {"allowed": decision.allowed, **reason}}
     if kind == "SelfSubjectRulesReview":
         return {**review, "status": _rules(authorizer, asker, str(spec.get("namespace") or ""))}
     if kind == "TokenReview":
-        wanted = spec.get("audiences")
-        audiences = tuple(map(str, wanted)) if isinstance(wanted, list) and wanted else (ISSUER,)
+        audiences = tuple(texts(spec.get("audiences"))) or (ISSUER,)
         return {**review, "status": _token(authenticator, str(spec.get("token") or ""), audiences)}
     return {"metadata": {"creationTimestamp": now}, "status": {"userInfo": _user_info(asker)}}
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from policyengine.simulator.api_server import field_errors as errors
 from policyengine.simulator.api_server.statuses import Cause
-from policyengine.simulator.api_server.storage import Object, metadata
+from policyengine.simulator.api_server.storage import Object, metadata, texts
 
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 MAX_ANNOTATIONS = 256 * 1024
@@ -41,31 +41,20 @@ def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
         found += [errors.invalid("metadata.annotations", key, why) for why in errors.qualified_name(key.lower())]
     if sum(len(k) + len(v) for k, v in held.items()) > MAX_ANNOTATIONS:
         found.append(errors.too_long("metadata.annotations", MAX_ANNOTATIONS))
-    finalizers = meta.get("finalizers")
-    for at, finalizer in enumerate(finalizers if isinstance(finalizers, list) else []):
-        text = str(finalizer)
+    for at, text in enumerate(texts(meta.get("finalizers"))):
         found += [errors.invalid("metadata.finalizers", text, why) for why in errors.qualified_name(text)]
         if "/" not in text and text not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(errors.invalid(f"metadata.finalizers[{at}]", finalizer, why))
+            found.append(errors.invalid(f"metadata.finalizers[{at}]", text, why))
     return found
 
 
 def validate_metadata_update(new: Object, old: Object) -> list[Cause]:
     """What an update may not touch, and finalizers that come too late."""
-    fresh, before = metadata(new), metadata(old)
-    found: list[Cause] = []
-    if before.get("deletionTimestamp"):
-        known = before.get("finalizers")
-        given = fresh.get("finalizers")
-        added = [
-            f for f in (given if isinstance(given, list) else []) if f not in (known if isinstance(known, list) else [])
-        ]
-        if added:
-            names = ", ".join(f'"{name}"' for name in added)
-            why = (
-                "no new finalizers can be added if the object is being deleted, found new finalizers "
-                f"[]string{{{names}}}"
-            )
-            found.append(errors.forbidden("metadata.finalizers", why))
-    return found
+    known = texts(metadata(old).get("finalizers"))
+    added = [name for name in texts(metadata(new).get("finalizers")) if name not in known]
+    if not metadata(old).get("deletionTimestamp") or not added:
+        return []
+    names = ", ".join(f'"{name}"' for name in added)
+    why = "no new finalizers can be added if the object is being deleted, found new finalizers "
+    return [errors.forbidden("metadata.finalizers", f"{why}[]string{{{names}}}")]

@@ -21,7 +21,7 @@ from policyengine.simulator.api_server.field_errors import invalid as invalid_fi
 from policyengine.simulator.api_server.http_requests import RequestInfo, User
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, forbidden, invalid
-from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects, texts
 
 # Priority
 
@@ -181,20 +181,15 @@ def check_escalation(
     raise forbidden(kind.plural, GROUP, name, why)
 
 
-def _texts(rule: Object, name: str) -> list[str]:
-    value = rule.get(name)
-    return [str(item) for item in value] if isinstance(value, list) else []
-
-
 def _rights(rule: Object) -> Iterator[RequestInfo]:
     """A rule taken apart: one verb on one resource (and name), or on one path."""
-    for verb in _texts(rule, "verbs"):
-        for path in _texts(rule, "nonResourceURLs"):
+    for verb in texts(rule.get("verbs")):
+        for path in texts(rule.get("nonResourceURLs")):
             yield RequestInfo(verb, path)
-        for group in _texts(rule, "apiGroups"):
-            for whole in _texts(rule, "resources"):
+        for group in texts(rule.get("apiGroups")):
+            for whole in texts(rule.get("resources")):
                 resource, _, sub = whole.partition("/")
-                for name in _texts(rule, "resourceNames") or [""]:
+                for name in texts(rule.get("resourceNames")) or [""]:
                     yield RequestInfo(verb, "", group, resource=resource, name=name, subresource=sub)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from policyengine.simulator.api_server.http_requests import ADMIN
 from policyengine.simulator.api_server.kinds.served import STATUS_VERBS, Kind, Subresource
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage import Object, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, child, metadata, objects, texts
 from policyengine.simulator.api_server.writing.call import Caller
 from policyengine.simulator.api_server.writing.rest_storage import Registry
 
@@ -64,8 +64,8 @@ def kinds_of(definition: Object) -> Iterator[Kind]:
             str(names.get("kind")),
             spec.get("scope") == "Namespaced",
             str(names.get("singular") or str(names.get("kind")).lower()),
-            short_names=_texts(names.get("shortNames")),
-            categories=_texts(names.get("categories")),
+            short_names=tuple(texts(names.get("shortNames"))),
+            categories=tuple(texts(names.get("categories"))),
             fields=tuple(str(row.get("jsonPath", "")).lstrip(".") for row in objects(version.get("selectableFields"))),
             traits={"generation", "versioned"},
             custom=version,
@@ -76,10 +76,6 @@ def kinds_of(definition: Object) -> Iterator[Kind]:
         if isinstance(subresources.get("scale"), dict):
             kind.subresources["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
         yield kind
-
-
-def _texts(value: Json) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
 def established(definition: Object, now: str) -> Object:

@@ -18,7 +18,7 @@ from policyengine.simulator.api_server.field_errors import unsupported
 from policyengine.simulator.api_server.http_requests import Request
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Cause, Json, bad_request
-from policyengine.simulator.api_server.storage import Entry, Object, child, metadata
+from policyengine.simulator.api_server.storage import Entry, Object, child, metadata, texts
 from policyengine.simulator.api_server.writing.call import Caller
 from policyengine.simulator.api_server.writing.rest_storage import Registry
 
@@ -93,8 +93,7 @@ def _propagate(meta: Object, policy: str) -> bool:
     """Have the garbage collector see to dependents before the object goes, or leave them; whether that is news."""
     if not policy:
         return False
-    finalizers = meta.get("finalizers")
-    held = list(finalizers) if isinstance(finalizers, list) else []
+    held = texts(meta.get("finalizers"))
     kept: list[Json] = [name for name in held if name not in FINALIZERS.values()]
     if policy in FINALIZERS:
         kept.append(FINALIZERS[policy])

@@ -11,7 +11,7 @@ from itertools import count
 from policyengine import quantity
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects
+from policyengine.simulator.api_server.storage import Object, Store, child, metadata, objects, texts
 
 FIRST_ADDRESS = IPv4Address("10.0.0.10")
 KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
@@ -93,8 +93,7 @@ def _update_pod(new: Object, old: Object) -> None:
 def _create_namespace(obj: Object, now: str) -> None:
     obj["status"] = {"phase": "Active"}
     spec = child(obj, "spec")
-    finalizers = spec.get("finalizers")
-    names = list(finalizers) if isinstance(finalizers, list) else []
+    names: list[Json] = [*texts(spec.get("finalizers"))]
     obj["spec"] = {**spec, "finalizers": names if "kubernetes" in names else [*names, "kubernetes"]}
 
 

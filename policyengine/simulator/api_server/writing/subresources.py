@@ -8,7 +8,7 @@ from policyengine.simulator.api_server.access.reviews import answered
 from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
 from policyengine.simulator.api_server.http_requests import Response, json_response
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
-from policyengine.simulator.api_server.storage import Object, child, encode, metadata
+from policyengine.simulator.api_server.storage import Object, child, encode, metadata, texts
 from policyengine.simulator.api_server.writing.call import Call
 from policyengine.simulator.api_server.writing.patch_formats import merge
 from policyengine.simulator.api_server.writing.pod_subresources import bind, evict
@@ -96,9 +96,7 @@ class Subresources:
             cause = field_errors.invalid("spec.expirationSeconds", length, why)
             raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         token = self._registry.names.uid()
-        wanted = spec.get("audiences")
-        audiences = tuple(map(str, wanted)) if isinstance(wanted, list) else ()
-        self._authenticator.add(token, service_account(info.namespace, info.name), audiences)
+        self._authenticator.add(token, service_account(info.namespace, info.name), texts(spec.get("audiences")))
         expires = format_time(self._registry.clock.now() + length)
         answer: Object = {
             "kind": "TokenRequest",
