@@ -59,11 +59,11 @@ async def _half(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Half of a body, or of a stream's first piece, and the connection breaks."""
     if isinstance(body, bytes):
         yield body[: len(body) // 2]
-        raise ConnectionDropped(applied=True)
+        raise ConnectionDropped
     try:
         async for piece in body:
             yield piece[: len(piece) // 2]
-            raise ConnectionDropped(applied=True)
+            raise ConnectionDropped
     finally:
         closer = getattr(body, "aclose", None)
         if closer is not None:
@@ -123,7 +123,7 @@ class Faults:
             case effects.Overload(retry_after):
                 return effects.overloaded(retry_after)
             case effects.Drop(after=False):
-                raise ConnectionDropped(applied=False, reached=effect.reached)
+                raise ConnectionDropped(effect.reached)
             case effects.Stale(revisions):
                 request.as_of = max(0, self.revision() - revisions)
             case effects.Meanwhile(requests, after=False):
@@ -136,7 +136,7 @@ class Faults:
             case effects.Delay(seconds, after=True):
                 await self.clock.sleep(seconds)
             case effects.Drop(after=True):
-                raise ConnectionDropped(applied=True)
+                raise ConnectionDropped
             case effects.Truncate():
                 return Response(response.status, response.headers, _half(response.body))
             case effects.Meanwhile(requests, after=True):

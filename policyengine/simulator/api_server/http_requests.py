@@ -70,12 +70,11 @@ class Response:
 class ConnectionDropped(Exception):
     """The connection breaks without an answer: who answers in the server's place has it so (`ApiServer.answer`).
 
-    `applied`: the request took effect. `reached`: the server saw it; False for a connection refused.
+    `reached`: the server saw the request; False for a connection refused.
     """
 
-    def __init__(self, applied: bool, reached: bool = True) -> None:
+    def __init__(self, reached: bool = True) -> None:
         super().__init__("the connection was dropped" if reached else "the connection was refused")
-        self.applied = applied
         self.reached = reached
 
 

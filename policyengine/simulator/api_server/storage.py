@@ -100,12 +100,11 @@ class Watcher(Protocol):
 class Collection:
     """The objects of one resource, in key order, and their recent changes."""
 
-    def __init__(self, key: tuple[str, str], window: int, oldest: int) -> None:
-        self.key = key
+    def __init__(self, window: int) -> None:
         self.entries: dict[str, Entry] = {}
         """By `namespace/name`, or `name`."""
         self.changes: deque[Change] = deque()
-        self.oldest = oldest
+        self.oldest = FIRST_REVISION
         self.watchers: list[Watcher] = []
         self._order: list[str] = []
         self._window = window
@@ -192,7 +191,7 @@ class Store:
         """The collection of `(group, plural)`, made on first use."""
         found = self._collections.get(key)
         if found is None:
-            found = self._collections[key] = Collection(key, self._window, FIRST_REVISION)
+            found = self._collections[key] = Collection(self._window)
         return found
 
     def drop(self, key: tuple[str, str]) -> None:

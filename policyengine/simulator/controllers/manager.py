@@ -43,7 +43,7 @@ def budgets(cluster: Cluster, now: str) -> Iterator[Write]:
 def _status(cluster: Cluster, budget: Object, now: str) -> Object:
     spec, held = budget["spec"], budget.get("status") or {}
     selector = from_object(spec.get("selector"))
-    pods = [pod for pod in _live(cluster, budget) if selector.matches(_labels(pod))]
+    pods = [pod for pod in _live(cluster, budget) if selector.matches(pod["metadata"].get("labels") or {})]
     desired = len(pods)
     names = {pod["metadata"]["name"] for pod in pods}
     disrupted = {name: at for name, at in (held.get("disruptedPods") or {}).items() if name in names}
@@ -83,10 +83,6 @@ def _live(cluster: Cluster, budget: Object) -> Iterator[Object]:
     for pod in cluster.all("Pod"):
         if pod["metadata"]["namespace"] == namespace and not terminating(pod) and not finished(pod):
             yield pod
-
-
-def _labels(pod: Object) -> dict[str, str]:
-    return pod["metadata"].get("labels") or {}
 
 
 def _scaled(value: Any, whole: int) -> int:
