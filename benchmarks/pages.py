@@ -27,7 +27,7 @@ from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.server.listening import listening
 from policyengine.server.pages.site import Site
-from policyengine.server.pages.source import Moment, StillSource
+from policyengine.server.pages.source import Moment, Present
 
 NODES, PODS = 5_000, 50_000
 REFUSED: Final = 1_000
@@ -51,7 +51,8 @@ async def pages(nodes: int, pods: int) -> list[Figure]:
     """Measure everything; takes about a minute."""
     core = _filled(nodes, pods)
     application = web.Application()
-    site = Site(StillSource("benchmark", Moment(core.state, EPOCH, "benchmark", leads=True)), SystemClock())
+    moment = Moment(core.state, EPOCH, "benchmark", leads=True)
+    site = Site(Present("benchmark", lambda: moment), SystemClock())
     site.add_to(application)
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(listening(application, "127.0.0.1:0", None, 256, 0.1))

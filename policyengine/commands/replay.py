@@ -101,15 +101,15 @@ def _shrink(recording: Path, at: float | None, small: Path, condition: str | Non
 
 def _answer(state: SchedulerState, now: float, question: tuple[str, ...], output: str) -> None:
     from policyengine.commands.kubectl_tables import show
-    from policyengine.server import debug, policy_pages
+    from policyengine.server import debug
 
     match question[0]:
         case "queue":
             show("queue", [debug.queue(state, now)], output)
         case "quota":
-            show("quota", [policy_pages.quota(state)], output)
+            show("quota", [debug.quota(state)], output)
         case "rollout":
-            show("rollout", [policy_pages.rollout(state)], output)
+            show("rollout", [debug.rollout(state)], output)
         case _:
             _explain(state, question[1], output)
 

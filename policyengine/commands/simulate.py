@@ -123,11 +123,11 @@ def _begun(
         return scenario, given, False, {}
     from policyengine.plan.rerun import PastPlay
     from policyengine.plugins.registry import default_profile
-    from policyengine.trials.simulation import read_file
+    from policyengine.trials.simulation import Written
 
     for note in history.notes:
         click.echo(f"note: {escaped(note)}", err=True)
-    if given is None and not (scenario and read_file(scenario).scenario.policies):
+    if given is None and not (scenario and Written(scenario).scenario.policies):
         given = served or [default_profile()]
     length = {"duration": history.end - history.start} if recording and history.end > history.start else {}
     name = str((cluster or recording or Path()).name)

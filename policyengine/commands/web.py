@@ -92,8 +92,8 @@ async def _sources(
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config.access import Unreachable
     from policyengine.kube.http.client import ApiError, ConnectionFailed
-    from policyengine.server.pages.cluster_file import dumped
     from policyengine.server.pages.recorded import RecordedSource, ReplannedSource
+    from policyengine.server.pages.source import dumped
     from policyengine.server.pages.watched import watched
 
     given = load_profiles(paths)

@@ -1,11 +1,12 @@
-"""What the running scheduler knows, for `/debug`: names, queues, sums and pod timelines; no labels or specs.
+"""What the running scheduler knows, for `/debug`: names, queues, sums, pod timelines, policies, quotas and candidates;
+no labels or specs.
 
 Lists are cut at `MOST` entries, and say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -14,10 +15,11 @@ from typing import Any
 from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import ObjectError, decode, format_moment
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.why_here import why_here
+from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.scheduler.pod_timeline import TimelineEntry
+from policyengine.kube.policies import rollout_settings
+from policyengine.kube.policies.precedence import SourceKey, Standing
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.state import SchedulerState
 from policyengine.suggestion import nearest_first
@@ -91,12 +93,15 @@ async def compare(state: SchedulerState, client: Client) -> dict[str, Any]:
     Raises `ApiError`, `ConnectionFailed`.
     """
     listed_nodes = {node.metadata.name for node in await _all(client, NODES)}
-    listed = {_identity(pod): pod.spec.node_name or "" for pod in await _all(client, PODS)}
-    known = {(pod.key, pod.uid): _observed_node(pod) for pod in state.view.pods.values()}
+    listed = {(pod.metadata.key, pod.metadata.uid): pod.spec.node_name or "" for pod in await _all(client, PODS)}
+    known = {  # of a pod that is assumed the server does not know yet
+        (pod.key, pod.uid): None if pod.state is PodState.ASSUMED else pod.node_name for pod in state.view.pods.values()
+    }
+    keys, listed_keys = {key for key, _ in known}, {key for key, _ in listed}
     return {
         "nodes": _difference(state.view.nodes.row_of.keys(), listed_nodes),
-        "pods": _difference((key for key, _ in known), (key for key, _ in listed)),
-        "recreated": sorted({key for key, _ in known.keys() ^ listed.keys()} & _both(known, listed))[:MOST],
+        "pods": _difference(keys, listed_keys),
+        "recreated": sorted({key for key, _ in known.keys() ^ listed.keys()} & keys & listed_keys)[:MOST],
         "elsewhere": {
             key: {"cache": known[key, uid], "server": node}
             for (key, uid), node in sorted(listed.items())
@@ -105,21 +110,7 @@ async def compare(state: SchedulerState, client: Client) -> dict[str, Any]:
     }
 
 
-def _observed_node(pod: PodInfo) -> str | None:
-    """None for a pod that is assumed: the server does not know of that yet."""
-    return None if pod.state is PodState.ASSUMED else pod.node_name
-
-
-def _identity(pod: Pod) -> tuple[str, str]:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}", pod.metadata.uid
-
-
-def _both(known: Iterable[tuple[str, str]], listed: Iterable[tuple[str, str]]) -> set[str]:
-    return {key for key, _ in known} & {key for key, _ in listed}
-
-
-def _difference(known: Iterable[str], listed: Iterable[str]) -> dict[str, list[str]]:
-    ours, theirs = set(known), set(listed)
+def _difference(ours: Set[str], theirs: Set[str]) -> dict[str, list[str]]:
     return {"onlyInCache": sorted(ours - theirs)[:MOST], "onlyOnServer": sorted(theirs - ours)[:MOST]}
 
 
@@ -165,15 +156,11 @@ def pod_timeline(state: SchedulerState, namespace: str, name: str) -> dict[str, 
         "attempts": max((line.details["attempt"] for line in lines if line.what == "attempted"), default=0),
         "message": "" if pod.node_name else state.last_message(pod.uid),
         "why": why_here(state, pod),
-        "story": [_line(line) for line in lines],
-    }
-
-
-def _line(line: TimelineEntry) -> dict[str, Any]:
-    return {
-        "at": format_moment(line.at),
-        "what": line.what,
-        **{key: _plain(value) for key, value in line.details.items()},
+        "story": [
+            {"at": format_moment(line.at), "what": line.what}
+            | {key: _plain(value) for key, value in line.details.items()}
+            for line in lines
+        ],
     }
 
 
@@ -181,3 +168,90 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset | set | tuple | list):
         return sorted(map(str, value)) if isinstance(value, frozenset | set) else [_plain(one) for one in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+# --- policies ---------------------------------------------------------------------------------------------
+
+
+def status(state: SchedulerState, standings: Mapping[SourceKey, Standing]) -> dict[str, Any]:
+    """`{serving, objects}`: each scheduler name with the policy that decides about its pods and where that is from;
+    each ConfigMap and SchedulingPolicy with what became of it, and where the first thing that is wrong stands."""
+    source = {
+        profile.scheduler_name: str(key).replace("`", "")
+        for key, one in standings.items()
+        for profile in one.profiles
+        if one.how in ("Serving", "LastGood")
+    }
+    serving = [
+        {
+            "scheduler": one.scheduler_name,
+            "policy": one.name,
+            "hash": one.policy_hash,
+            "from": source.get(one.scheduler_name, "file"),
+            "waiting": sum(state.pending_counts(one.scheduler_name).values()),
+        }
+        for one in state.profiles
+    ]
+    return {"serving": serving, "objects": [_object(key, one) for key, one in sorted(standings.items())]}
+
+
+def _object(key: SourceKey, standing: Standing) -> dict[str, Any]:
+    problem = standing.problem
+    return {
+        "kind": key.kind,
+        "namespace": key.namespace,
+        "name": key.name,
+        "how": standing.how,
+        "schedulers": [profile.scheduler_name for profile in standing.profiles],
+        "hash": standing.policy_hash,
+        "message": standing.note if problem is None else problem.message,
+        "line": 0 if problem is None else problem.line,
+        "column": 0 if problem is None else problem.column,
+    }
+
+
+def quota(state: SchedulerState) -> dict[str, Any]:
+    """`{quotas, tenants}`. Amounts are in millicores of cpu, else in whole units; `borrowed` is what exceeds the
+    guarantee; `key` says which of a rule's quotas it is, null where that is one; a tenant's `share` is the largest part
+    of anything the cluster has that its pods use, by its weight."""
+    quotas = [one for profile in state.profiles for one in _quotas(state, profile)]
+    tenants = [
+        {"scheduler": profile.scheduler_name, "tenant": tenant, "share": share}
+        for profile in state.profiles
+        for tenant, share in state.shares(profile.scheduler_name).items()
+    ]
+    return {"quotas": quotas, "tenants": tenants}
+
+
+def _quotas(state: SchedulerState, profile: Profile) -> list[dict[str, Any]]:
+    snapshot = state.view.snapshot()
+    return [
+        {
+            "scheduler": profile.scheduler_name,
+            "quota": quota.rule.name,
+            "key": quota.key,
+            "guarantee": dict(quota.guarantee),
+            "limit": dict(quota.limit),
+            "used": used,
+            "borrowed": {name: max(0, used.get(name, 0) - owed) for name, owed in quota.guarantee.items()},
+        }
+        for quota in profile.quotas.all(state.view.pods.values())
+        for used in [dict(profile.quotas.used(quota, snapshot))]
+    ]
+
+
+def rollout(state: SchedulerState) -> dict[str, Any]:
+    """`{rollouts}`: each candidate, how it is tried, what was found, and why it is tried no more."""
+    return {
+        "rollouts": [
+            {
+                "scheduler": name,
+                "policy": one.profile.name,
+                "hash": one.profile.policy_hash,
+                "settings": rollout_settings.described(one.settings),
+                "found": rollout_settings.found(one),
+                "suspended": one.suspended,
+            }
+            for name, one in sorted(state.rollouts.items())
+        ]
+    }

@@ -6,12 +6,12 @@ otherwise; what a policy or a pod holds that may be secret (annotations, environ
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,7 @@ from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduler_pages import SERVED_BY
 from policyengine.kube.scheduling import Scheduler
-from policyengine.scheduler.state import SchedulerState
-from policyengine.server import debug, policy_pages
+from policyengine.server import debug
 from policyengine.server.callers import Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable, ServingCertificate
 from policyengine.server.listening import MAX_CONNECTIONS, Bodies, BodyRefused, CannotListen, listening
@@ -33,7 +32,7 @@ from policyengine.server.managed_certificate import SelfSigned
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.pages.site import Site
-from policyengine.server.pages.source import LiveSource
+from policyengine.server.pages.source import of_scheduler
 from policyengine.server.profiling import ProfilePage
 from policyengine.version import __version__
 
@@ -71,25 +70,25 @@ class Endpoints:
         self._client = client
         self.reviewer = reviewer
         self._bodies = Bodies(MAX_BODY, MAX_BODY)
-        self._comparing = False
+        self._comparing = asyncio.Lock()
         alive, ready = health_checks(scheduler, clock)
         self.application = web.Application()
         pages: dict[str, Handler] = {
             "/metrics": MetricsPage(self.certificate, metrics).page,
             "/healthz": self._verdict(alive),
             "/livez": self._verdict(alive),
-            "/readyz": self._verdict([*alive, *ready]),
+            "/readyz": self._verdict(alive | ready),
             "/version": _page(lambda: {"version": __version__}),
             "/configz": _page(lambda: shown(configuration)),
         }
         if configuration["endpoints"]["debug"]:
             pages |= {
-                "/debug/cache": self._page(debug.cache),
+                "/debug/cache": _page(lambda: self._told(debug.cache(scheduler.state))),
                 "/debug/cache/compare": self._compare,
-                "/debug/queue": self._page(lambda state: debug.queue(state, clock.now())),
-                "/debug/quota": self._page(policy_pages.quota),
-                "/debug/rollout": self._page(policy_pages.rollout),
-                "/debug/status": self._page(lambda state: policy_pages.status(state, scheduler.reloader.standings)),
+                "/debug/queue": _page(lambda: self._told(debug.queue(scheduler.state, clock.now()))),
+                "/debug/quota": _page(lambda: self._told(debug.quota(scheduler.state))),
+                "/debug/rollout": _page(lambda: self._told(debug.rollout(scheduler.state))),
+                "/debug/status": _page(lambda: self._told(debug.status(scheduler.state, scheduler.reloader.standings))),
                 "/debug/pods/{namespace}/{name}": self._pod,
                 "/debug/pprof/profile": ProfilePage().page,
                 "/debug/flags/v": self._level,
@@ -99,21 +98,15 @@ class Endpoints:
             self.application.router.add_get(path, handler)
         if configuration["endpoints"]["debug"] and configuration["endpoints"]["page"]:
             hosts = configuration["endpoints"]["hosts"]
-            Site(LiveSource(scheduler, clock), clock, hosts, playground=playground).add_to(self.application)
+            Site(of_scheduler(scheduler, clock), clock, hosts, playground=playground).add_to(self.application)
 
-    def _page(self, read: Callable[[SchedulerState], dict[str, Any]]) -> Handler:
-        async def handler(request: web.Request) -> web.Response:
-            return self._told(read(self._scheduler.state))
-
-        return handler
-
-    def _told(self, page: dict[str, Any]) -> web.Response:
+    def _told(self, page: dict[str, Any]) -> dict[str, Any]:
         """A page, with who tells it: only what a leader says holds."""
         elector = self._scheduler.elector
         identity = socket.gethostname() if elector is None else elector.identity
-        return _json({SERVED_BY: {"identity": identity, "leads": elector is None or elector.holds()}} | page)
+        return {SERVED_BY: {"identity": identity, "leads": elector is None or elector.holds()}} | page
 
-    def _verdict(self, asked: list[Check]) -> Handler:
+    def _verdict(self, asked: Checks) -> Handler:
         async def handler(request: web.Request) -> web.Response:
             good, text = health(asked, "verbose" in request.query)
             return web.Response(status=200 if good else 503, text=text)
@@ -121,20 +114,18 @@ class Endpoints:
         return handler
 
     async def _compare(self, request: web.Request) -> web.Response:
-        if self._comparing:
+        if self._comparing.locked():
             return web.Response(status=429, text="a comparison is under way\n")
-        self._comparing = True
-        try:
-            return self._told(await debug.compare(self._scheduler.state, self._client))
-        except (ApiError, ConnectionFailed) as error:
-            return web.Response(status=502, text=f"the API server cannot be listed: {error}\n")
-        finally:
-            self._comparing = False
+        async with self._comparing:
+            try:
+                return _json(self._told(await debug.compare(self._scheduler.state, self._client)))
+            except (ApiError, ConnectionFailed) as error:
+                return web.Response(status=502, text=f"the API server cannot be listed: {error}\n")
 
     async def _pod(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         try:
-            return self._told(debug.pod_timeline(self._scheduler.state, namespace, name))
+            return _json(self._told(debug.pod_timeline(self._scheduler.state, namespace, name)))
         except KeyError:
             return web.Response(status=404, text=f"no pod `{escaped(f'{namespace}/{name}')}` waits or runs\n")
 
@@ -153,15 +144,11 @@ class Endpoints:
         return web.Response(text=f"the log level is `{level}`\n")
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that must hold. `problem` says why it does not, or nothing."""
-
-    name: str
-    problem: Callable[[], str]
+Checks = dict[str, Callable[[], str]]
+"""The name of what must hold -> says why it does not, or nothing."""
 
 
-def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list[Check]]:
+def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[Checks, Checks]:
     """(what `/livez` asks, what `/readyz` asks besides), in the words of Kubernetes' own `/readyz?verbose`."""
 
     def leads() -> str:
@@ -193,17 +180,13 @@ def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list
         backoffs = [profile.queue.max_backoff for profile in scheduler.state.profiles]
         return scheduler.runner.writer.binding_rights.problem(max(backoffs, default=0.0))
 
-    return [Check("leaderElection", leads)], [
-        Check("caches", caches),
-        Check("policies", policies),
-        Check("watches", watches),
-        Check("bindings", bindings),
-    ]
+    ready = {"caches": caches, "policies": policies, "watches": watches, "bindings": bindings}
+    return {"leaderElection": leads}, ready
 
 
-def health(asked: list[Check], verbose: bool) -> tuple[bool, str]:
+def health(asked: Checks, verbose: bool) -> tuple[bool, str]:
     """Whether all hold, and the text that says so."""
-    found = [(check.name, check.problem()) for check in asked]
+    found = [(name, problem()) for name, problem in asked.items()]
     good = not any(problem for _, problem in found)
     if good and not verbose:
         return True, "ok"

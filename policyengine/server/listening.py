@@ -13,11 +13,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from enum import Enum
 from functools import partial
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from aiohttp import StreamReader, web
 from aiohttp.http import HttpProcessingError
@@ -113,14 +112,8 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).rpartition("): ")[2].lower()
 
 
-class _Phase(Enum):
-    """What a connection waits for; its answer is worked out, or is nobody's to wait for, while it is `ANSWERED`."""
-
-    FIRST_BYTE = "first_byte"
-    HEADERS = "headers"
-    BODY = "body"
-    ANSWERED = "answered"
-    IDLE = "idle"
+_Phase = Literal["first_byte", "headers", "body", "answered", "idle"]
+"""What a connection waits for; its answer is worked out, or is nobody's to wait for, while it is `answered`."""
 
 
 class _Connection(web.RequestHandler):
@@ -133,7 +126,7 @@ class _Connection(web.RequestHandler):
         self._places = places
         self.peer = ""
         self.body: StreamReader | None = None
-        self.enter(_Phase.FIRST_BYTE)
+        self.enter("first_byte")
 
     def enter(self, phase: _Phase) -> None:
         """It waits for something else from now on."""
@@ -149,11 +142,11 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Read on, and see whether a request begins or its body is whole."""
-        if self.phase in (_Phase.FIRST_BYTE, _Phase.IDLE):
-            self.enter(_Phase.HEADERS)
+        if self.phase in ("first_byte", "idle"):
+            self.enter("headers")
         super().data_received(data)
-        if self.phase is _Phase.BODY and self.body is not None and self.body.is_eof():
-            self.enter(_Phase.ANSWERED)
+        if self.phase == "body" and self.body is not None and self.body.is_eof():
+            self.enter("answered")
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Give the place back."""
@@ -189,7 +182,7 @@ class _Places:
         if len(crowd) < self._share:
             crowd = list(self._held) if len(self._held) >= self._most else []
         if crowd:
-            waiting = [one for one in crowd if one.phase is not _Phase.ANSWERED]
+            waiting = [one for one in crowd if one.phase != "answered"]
             if not waiting:
                 return False
             longest = min(waiting, key=attrgetter("since"))
@@ -209,7 +202,7 @@ class _Places:
             await asyncio.sleep(min(1.0, *self._patience))
             now = loop.time()
             for one in list(self._held):
-                if one.phase is not _Phase.ANSWERED and now - one.since > getattr(self._patience, one.phase.value):
+                if one.phase != "answered" and now - one.since > getattr(self._patience, one.phase):
                     one.end()
 
     @web.middleware
@@ -218,7 +211,7 @@ class _Places:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         connection.body = request.content
-        connection.enter(_Phase.ANSWERED if request.content.is_eof() else _Phase.BODY)
+        connection.enter("answered" if request.content.is_eof() else "body")
         try:
             if is_probe(request):
                 return await handler(request)
@@ -231,7 +224,7 @@ class _Places:
                 self._under_way -= 1
         finally:
             connection.body = None
-            connection.enter(_Phase.IDLE)
+            connection.enter("idle")
 
 
 class BodyRefused(Exception):

@@ -36,8 +36,7 @@ from policyengine.scheduler.state import SchedulerState
 from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
-from policyengine.server.metrics.observed import ObservedCore
-from policyengine.server.metrics.observed_client import ObservedTransport
+from policyengine.server.metrics.observed import ObservedCore, ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.tracing import PodTraces, exporting
@@ -143,7 +142,7 @@ async def live(
             history=history_store(connection.client, policies["history"]),
         )
         read_before_scrape(metrics, scheduler, clock)
-        await _serve_pages(stack, connection, configuration, clock, metrics, scheduler, playground)
+        await _serve_pages(stack, connection, configuration, clock, scheduler, playground)
         quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
@@ -174,7 +173,6 @@ async def _serve_pages(
     connection: Connection,
     configuration: Configuration,
     clock: Clock,
-    metrics: SchedulerMetrics,
     scheduler: Scheduler,
     playground: Playground | None,
 ) -> None:
@@ -186,7 +184,9 @@ async def _serve_pages(
         return
     reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
     try:
-        pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer, playground)
+        pages = Endpoints(
+            scheduler, connection.metrics, configuration.data, connection.client, clock, reviewer, playground
+        )
         url = await stack.enter_async_context(served(pages, configuration))
     except CannotListen as error:
         if "address" in configuration.written.get("endpoints", {}):

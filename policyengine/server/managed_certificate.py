@@ -58,7 +58,8 @@ class Issued:
 
 
 def issue(names: tuple[str, ...], now: datetime, earlier: bytes = b"") -> Issued:
-    """A new certificate for these DNS names. `earlier`: authorities in PEM, the newest first, of which it keeps one."""
+    """A new certificate for these DNS names. `earlier`: authorities in PEM, the newest first, of which it keeps one;
+    anything else where there is none."""
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     # An issuer is looked up by its name, so no two authorities have the same.
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"policyengine-{x509.random_serial_number():x}")])
@@ -77,7 +78,10 @@ def issue(names: tuple[str, ...], now: datetime, earlier: bytes = b"") -> Issued
         .sign(authority_key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    before = [one.public_bytes(pem) for one in (x509.load_pem_x509_certificates(earlier)[:1] if earlier else [])]
+    try:
+        before = [one.public_bytes(pem) for one in x509.load_pem_x509_certificates(earlier)[:1]]
+    except ValueError:  # there is none, or it cannot be read
+        before = []
     return Issued(
         signed.public_bytes(pem),
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
@@ -184,7 +188,7 @@ class CertificateStore:
         issued = _issued(found or {})
         if not is_due(issued, self._names, now):
             return issued
-        issued = issue(self._names, now, _authorities(issued))
+        issued = issue(self._names, now, issued.authorities)
         data = {CERTIFICATE: issued.certificate, KEY: issued.key, AUTHORITIES: issued.authorities}
         encoded = {name: b64encode(content).decode() for name, content in data.items()}
         if found is None:
@@ -232,12 +236,3 @@ def _issued(secret: Mapping[str, Any]) -> Issued:
             return b""
 
     return Issued(content(CERTIFICATE), content(KEY), content(AUTHORITIES))
-
-
-def _authorities(issued: Issued) -> bytes:
-    """Those of a Secret; nothing where they cannot be read."""
-    try:
-        x509.load_pem_x509_certificates(issued.authorities)
-    except ValueError:
-        return b""
-    return issued.authorities

@@ -48,22 +48,20 @@ class ProfilePage:
     """`/debug/pprof/profile?seconds=N`: one profile at a time."""
 
     def __init__(self) -> None:
-        self._is_busy = False
+        self._turn = asyncio.Lock()
 
     async def page(self, request: web.Request) -> web.Response:
         """The profile of the seconds from now on."""
         asked = request.query.get("seconds", str(SECONDS))
         if not re.fullmatch("[0-9]{1,2}", asked, re.ASCII) or not 1 <= int(asked) <= LONGEST:
             return web.Response(status=400, text=f"seconds must be a whole number from 1 to {LONGEST}\n")
-        if self._is_busy:
+        if self._turn.locked():
             return web.Response(status=429, text="a profile is under way\n")
-        self._is_busy = True
-        try:
-            return web.Response(text=await cpu_profile(int(asked)))
-        except NoProfile as error:
-            return web.Response(status=501, text=f"{error}\n")
-        finally:
-            self._is_busy = False
+        async with self._turn:
+            try:
+                return web.Response(text=await cpu_profile(int(asked)))
+            except NoProfile as error:
+                return web.Response(status=501, text=f"{error}\n")
 
 
 def folded(frame: FrameType | None) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,14 +48,12 @@ class TracingUnusable(Exception):
     """Traces were asked for and cannot be made; one sentence that says what to do."""
 
 
+@dataclass(slots=True)
 class _Attempt:
     """What is known of an attempt that has not ended: when each of its spans began, in nanoseconds since the epoch."""
 
-    __slots__ = ("attributes", "began")
-
-    def __init__(self) -> None:
-        self.began: list[tuple[str, int]] = []
-        self.attributes: dict[str, Any] = {}
+    began: list[tuple[str, int]] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 class PodTraces:

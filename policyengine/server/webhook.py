@@ -68,7 +68,8 @@ async def reviewed(body: bytes | bytearray, prove: Prove, seconds: float = TIME_
     try:
         async with asyncio.timeout(seconds):
             if request.get("operation") != "DELETE":
-                message = await _problem(item, _author(request), prove)
+                author = str(_mapping(request.get("userInfo")).get("username"))
+                message = await _problem(item, author, prove)
     except (TimeoutError, Unproved) as error:
         why = str(error) or f"it was not proved within {seconds:g} s: others are proved before it"
         message, (code, reason) = f"{why}; apply it again", TIMED_OUT
@@ -76,10 +77,6 @@ async def reviewed(body: bytes | bytearray, prove: Prove, seconds: float = TIME_
     if message:
         response["status"] = {"code": code, "reason": reason, "message": message}
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
-
-
-def _author(request: Mapping[str, Any]) -> str:
-    return str(_mapping(request.get("userInfo")).get("username"))
 
 
 async def _problem(item: object, author: str, prove: Prove) -> str:

@@ -16,7 +16,7 @@ from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.ir.ir_walk import expressions_in, free_locals, known_amounts, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, Kind
-from policyengine.trials.finding_example import NODES, POD, Claim, Want, each, waits, wanted
+from policyengine.trials.finding_example import NODES, POD, Claim, Want, each, wanted
 from policyengine.trials.policy_test import START
 from policyengine.trials.policy_test_verdict import Run
 
@@ -230,7 +230,7 @@ def _filters(policy: ir.Policy) -> Callable[[Run], bool]:
     def seen(run: Run) -> bool:
         attempt = run.attempt(POD)
         status = None if attempt is None else attempt.refused.get(NODES[0])
-        return waits(run, POD) or (attempt is not None and (status is None or status.plugin in rules))
+        return run.waits(POD) or (attempt is not None and (status is None or status.plugin in rules))
 
     return seen
 
@@ -264,17 +264,17 @@ def _goes_to_second(run: Run) -> bool:
 
 def _all_wait(run: Run) -> bool:
     """A gang or a permit holds each of the pods."""
-    return all(waits(run, pod) for pod in run.uids)
+    return all(run.waits(pod) for pod in run.uids)
 
 
 def _settled(run: Run) -> bool:
     """No pod is refused."""
-    return all(run.trial.node_of(uid) or waits(run, pod) for pod, uid in run.uids.items())
+    return all(run.trial.node_of(uid) or run.waits(pod) for pod, uid in run.uids.items())
 
 
 def _still_waits(run: Run) -> bool:
     """A gang or a permit holds the pod when a quarter of an hour has passed."""
-    return run.trial.now >= START / 1e9 + FIFTEEN_MINUTES / 1e9 and waits(run, POD)
+    return run.trial.now >= START / 1e9 + FIFTEEN_MINUTES / 1e9 and run.waits(POD)
 
 
 def _popped_first(run: Run, pod: str) -> bool:

@@ -81,18 +81,13 @@ def _fate(run: Run, pod: str) -> Iterator[ir_test.Step]:
     node = run.trial.node_of(run.uids[pod])
     if node:
         yield ir_test.ExpectOn(pod=pod, node=node, span=_NOWHERE)
-    elif waits(run, pod):
+    elif run.waits(pod):
         yield ir_test.ExpectWaits(pod=pod, span=_NOWHERE)
     else:
         refused = ir_test.ExpectRejected(pod=pod, node=None, rule=None, span=_NOWHERE)
         found = refusals(run, refused)
         for rule in [] if isinstance(found, str) else list(dict(found))[:1]:
             yield ir_test.ExpectRejected(pod=pod, node=None, rule=rule, span=_NOWHERE)
-
-
-def waits(run: Run, pod: str) -> bool:
-    """Whether a gang or a permit holds the pod."""
-    return run.trial.state.place(run.uids[pod]) in ("held", "waiting at permit")
 
 
 # --- what is to be seen ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import expressions_in, extent
-from policyengine.language.types import DOUBLE, Kind, Type
+from policyengine.language.types import BOOL, DOUBLE, Kind
 from policyengine.trials.finding_claims import CLAIMS, replace_tests
 from policyengine.trials.finding_draw import Draw
 from policyengine.trials.finding_example import NODES, POD, Claim, Example, as_test, expected, given, play
@@ -250,7 +250,9 @@ def _probe(number: int, leaf: ir.Expr) -> ir.Score:
     """A score that says which outcome a condition has on a node."""
     true, false, fails = (ir.Const(type=DOUBLE, span=leaf.span, value=value) for value in (_TRUE, _FALSE, _FAILS))
     then, otherwise = (true, false) if leaf.type.kind is Kind.BOOL else (false, false)
-    condition = leaf if leaf.type.kind is Kind.BOOL else _is_itself(leaf)
+    condition = leaf
+    if leaf.type.kind is not Kind.BOOL:  # a condition that has no value where the leaf has none
+        condition = ir.Call(type=BOOL, span=leaf.span, function="_==_", args=(leaf, leaf), **extent(leaf))
     value = ir.Conditional(
         type=DOUBLE, span=leaf.span, condition=condition, then=then, otherwise=otherwise, **extent(leaf)
     )
@@ -258,11 +260,6 @@ def _probe(number: int, leaf: ir.Expr) -> ir.Score:
         name=_name(number), when=None, span=leaf.span, weight=1, normalize=ir.Normalize.NONE, reverse=False,
         value=value, on_error=fails,
     )  # fmt: skip
-
-
-def _is_itself(leaf: ir.Expr) -> ir.Expr:
-    """A condition that has no value where the leaf has none."""
-    return ir.Call(type=Type(Kind.BOOL), span=leaf.span, function="_==_", args=(leaf, leaf), **extent(leaf))
 
 
 def _of_nodes(example: Example, chosen: Sequence[str]) -> Example:

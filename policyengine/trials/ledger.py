@@ -6,7 +6,7 @@ It counts from the objects themselves and from who was bound where, not from the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policyengine import quantity
@@ -122,7 +122,7 @@ class Ledger:
 
     # --- pods -----------------------------------------------------------------------------------------
 
-    def created(self, pod: Pod, shape: PodShape, template: str, at: float, gang: str, minimum: int) -> PodRecord:
+    def created(self, pod: Pod, shape: PodShape, template: str, at: float, gang: str, minimum: int) -> None:
         """A pod came. `shape`: the pod's own."""
         asks = {**dict(shape.amounts), "pods": 1}
         about = pod.metadata
@@ -132,9 +132,8 @@ class Ledger:
         if gang:
             self.gang_minimum[gang] = minimum
             self.gang_bound.setdefault(gang, 0)
-        return record
 
-    def bound(self, uid: str, node: str, at: float) -> PodRecord:
+    def bound(self, uid: str, node: str, at: float) -> None:
         """A pod was bound."""
         record = self.pods[uid]
         record.bound, record.node, record.order = at, node, self._bindings
@@ -144,34 +143,31 @@ class Ledger:
         if record.gang:
             self.gang_bound[record.gang] += 1
             self._touched.add(record.gang)
-        self._take(record, at)
-        return record
+        self._take(record, self.nodes[node], at)
 
-    def _take(self, record: PodRecord, at: float) -> None:
-        node = self.nodes[record.node]
+    def _take(self, record: PodRecord, node: NodeRecord, at: float) -> None:
         node.pods += 1
         node.used.update(record.asks)
         self._used.update(record.asks)
         for name in record.asks:
             used, room = node.used[name], node.room.get(name, 0)
             if used > room:
-                self.overcommitted.append(Overcommitment(at, record.name, record.node, name, used, room))
+                self.overcommitted.append(Overcommitment(at, record.name, node.name, name, used, room))
             if used > node.peak.get(name, 0):
                 node.peak[name] = used
                 node.peak_share = max(node.peak_share, used / room if room else 1.0)
 
-    def ended(self, uid: str, how: str, at: float) -> PodRecord:
+    def ended(self, uid: str, how: str, at: float) -> None:
         """A pod finished, or is gone."""
         record = self.pods[uid]
         record.ended, record.how = at, how
         self.preempted += how == "preempted"
         if record.bound is None:
             self.pending -= 1
-            return record
-        self.running -= 1
-        self.nodes[record.node].used.subtract(record.asks)
-        self._used.subtract(record.asks)
-        return record
+        else:
+            self.running -= 1
+            self.nodes[record.node].used.subtract(record.asks)
+            self._used.subtract(record.asks)
 
     # --- nodes ----------------------------------------------------------------------------------------
 
@@ -232,11 +228,15 @@ def percentile(ordered: Sequence[float], which: str) -> float:
     return ordered[max(rank, 1) - 1]
 
 
+def stretches(samples: Sequence[Sample], end: float) -> Iterator[tuple[Sample, float]]:
+    """Each sample, and until when it holds."""
+    return zip(samples, (*(sample.at for sample in samples[1:]), end), strict=False)
+
+
 def mean_share(samples: Sequence[Sample], resource: str, start: float, end: float) -> float:
     """The share of a resource that was used between two times, in the mean over time."""
     total = 0.0
-    for index, sample in enumerate(samples):
-        until = samples[index + 1].at if index + 1 < len(samples) else end
+    for sample, until in stretches(samples, end):
         total += sample.share(resource) * max(0.0, min(until, end) - max(sample.at, start))
     return total / (end - start) if end > start else 0.0
 
@@ -244,10 +244,9 @@ def mean_share(samples: Sequence[Sample], resource: str, start: float, end: floa
 def mean_room(samples: Sequence[Sample], end: float) -> dict[str, float]:
     """What there was of each resource, in the mean over time."""
     total: dict[str, float] = {}
-    for index, sample in enumerate(samples):
-        length = (samples[index + 1].at if index + 1 < len(samples) else end) - sample.at
+    for sample, until in stretches(samples, end):
         for name, room in sample.room.items():
-            total[name] = total.get(name, 0.0) + room * length
+            total[name] = total.get(name, 0.0) + room * (until - sample.at)
     return {name: amount / end for name, amount in total.items()} if end > 0.0 else {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from policyengine import quantity
 from policyengine.framework.profile import Profile
-from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, clock, mean_share, percentile
+from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, clock, mean_share, percentile, stretches
 from policyengine.trials.scenario import Clause, Json, Scenario, ScenarioError
 from policyengine.trials.scenario_changes import matching
 
@@ -81,21 +81,21 @@ def _all(pods: Iterable[PodRecord], wrong: Callable[[PodRecord], str]) -> _Answe
     return True, f"{len(pods)} pod{'s' * (len(pods) != 1)}"
 
 
-def _waits(pod: PodRecord) -> str:
-    told = f": {pod.told}" if pod.told else ""
-    return f"{pod.name} was never bound{told}"
-
-
 def _all_bound(run: Run, said: Json, wrong: Callable[[PodRecord], str]) -> _Answer:
     """Whether every pod is bound, and nothing is wrong with it."""
-    return _all(run.pods(said["pods"]), lambda pod: _waits(pod) if pod.bound is None else wrong(pod))
+
+    def amiss(pod: PodRecord) -> str:
+        if pod.bound is not None:
+            return wrong(pod)
+        return f"{pod.name} was never bound" + (f": {pod.told}" if pod.told else "")
+
+    return _all(run.pods(said["pods"]), amiss)
 
 
 def _on(run: Run, said: Json) -> _Answer:
-    def wrong(pod: PodRecord) -> str:
-        return "" if fnmatchcase(pod.node, said["on"]) else f"{pod.name} was bound to {pod.node}"
-
-    return _all_bound(run, said, wrong)
+    return _all_bound(
+        run, said, lambda pod: "" if fnmatchcase(pod.node, said["on"]) else f"{pod.name} was bound to {pod.node}"
+    )
 
 
 def _before(run: Run, said: Json) -> _Answer:
@@ -173,9 +173,7 @@ def shown_amount(name: str, amount: int) -> str:
 def _max_pending(run: Run, said: Json) -> _Answer:
     start, end = said.get("from", 0.0), said.get("to", run.end)
     at, most = 0.0, 0
-    samples = run.ledger.samples
-    for index, sample in enumerate(samples):
-        until = samples[index + 1].at if index + 1 < len(samples) else run.end
+    for sample, until in stretches(run.ledger.samples, run.end):
         if until >= start and sample.at <= end and sample.pending > most:
             at, most = sample.at, sample.pending
     return most <= said["maxPending"], f"at most {most} wait" + (f", first at {clock(at)}" if most else "")
@@ -222,7 +220,6 @@ _CHECKS: Mapping[str, Callable[[Run, Json], _Answer]] = {
     "gangs": _gangs,
 }
 """What an expectation says -> the function that looks."""
-
 
 POINTS = 500
 """The most points of the JSON's series."""

@@ -79,28 +79,17 @@ class Play:
 
     def _prepare(self, scheduler_name: str, seed: int) -> None:
         for nodes in self.scenario.nodes:
-            random = Random(f"{seed}/node/{nodes.name}")
-            times = enumerate(moments(nodes.arrival, random))
-            self._plan_next(times, partial(self._node_comes, nodes, random), False)
+            self._go_on(self._nodes_come(nodes, seed), False)
         for pods in self.scenario.pods:
-            times = enumerate(moments(pods.arrival, Random(f"{seed}/arrival/{pods.name}")))
-            maker = PodMaker(pods, scheduler_name, Random(f"{seed}/pod/{pods.name}"))
-            self._plan_next(times, partial(self._pods_come, maker), True)
+            self._go_on(self._pods_come(pods, scheduler_name, seed), True)
 
-    def _plan_next(self, times: Iterator[tuple[int, float]], come: Callable[[int], None], together: bool) -> None:
-        """Plan the next arrival of a template. `together`: those of this very moment come right away, before those of
-        other templates."""
-        for number, at in times:
+    def _go_on(self, arrivals: Iterator[float], together: bool) -> None:
+        """Have the next of a template's things come in its time. `together`: those of this very moment come right away,
+        before those of other templates."""
+        for at in arrivals:
             if not together or at > self.at or not self._started:
-                self.plan(at, partial(self._come, number, times, come, together))
+                self.plan(at, partial(self._go_on, arrivals, together))
                 return
-            come(number)
-
-    def _come(
-        self, number: int, times: Iterator[tuple[int, float]], come: Callable[[int], None], together: bool
-    ) -> None:
-        come(number)
-        self._plan_next(times, come, together)
 
     # --- time -----------------------------------------------------------------------------------------
 
@@ -160,11 +149,15 @@ class Play:
 
     # --- nodes ----------------------------------------------------------------------------------------
 
-    def _node_comes(self, template: Template, random: Random, number: int) -> None:
-        item = node_json(template, number, self.trial.now)
-        self.show_node(item, template.place)
-        if template.lasts is not None:
-            self.plan(self.at + template.lasts(random), partial(self.remove_node, item["metadata"]["name"]))
+    def _nodes_come(self, template: Template, seed: int) -> Iterator[float]:
+        """When each node of a template comes; it has come once the next time is asked for."""
+        random = Random(f"{seed}/node/{template.name}")
+        for number, at in enumerate(moments(template.arrival, random)):
+            yield at
+            item = node_json(template, number, self.trial.now)
+            self.show_node(item, template.place)
+            if template.lasts is not None:
+                self.plan(self.at + template.lasts(random), partial(self.remove_node, item["metadata"]["name"]))
 
     def show_node(self, item: Json, place: tuple[str | int, ...]) -> None:
         """A node is there, or has changed, to what the JSON says."""
@@ -188,13 +181,17 @@ class Play:
 
     # --- pods -----------------------------------------------------------------------------------------
 
-    def _pods_come(self, maker: PodMaker, number: int) -> None:
-        made = maker.arrival(number, self._uids, self.trial.now)
-        group = group_of(made[0])
-        if group is not None:
-            self.trial.see(ObjectObserved("PodGroup", group))
-        for pod in made:
-            self._pod_comes(pod)
+    def _pods_come(self, template: Template, scheduler_name: str, seed: int) -> Iterator[float]:
+        """The same of a template's pods."""
+        maker = PodMaker(template, scheduler_name, Random(f"{seed}/pod/{template.name}"))
+        for number, at in enumerate(moments(template.arrival, Random(f"{seed}/arrival/{template.name}"))):
+            yield at
+            made = maker.arrival(number, self._uids, self.trial.now)
+            group = group_of(made[0])
+            if group is not None:
+                self.trial.see(ObjectObserved("PodGroup", group))
+            for pod in made:
+                self._pod_comes(pod)
 
     def _pod_comes(self, pod: SimulatedPod) -> None:
         if len(self.ledger.pods) >= MOST_PODS:

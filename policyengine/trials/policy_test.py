@@ -21,6 +21,7 @@ from policyengine.cluster.objects import ObjectError
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.front import FAILED_TEST
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity
@@ -34,7 +35,7 @@ from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserve
 from policyengine.trials.policy_test_objects import given_group, given_namespace, given_node, given_pod
 from policyengine.trials.policy_test_verdict import Failure, Run, verdict
 from policyengine.trials.trial import Trial, TrialTooLong
-from policyengine.trials.trial_attempts import Attempts
+from policyengine.trials.trial_attempts import assumed_since, attempted
 
 START: Final = 1_767_225_600 * 10**9
 """2026-01-01T00:00:00Z, in nanoseconds: what time it is in a test that does not say."""
@@ -84,10 +85,6 @@ class TestedPolicy:
         )
         return compile_checked(replace(self.policy, params=given), coverage, self.registry)
 
-    def file_of(self, test: ir_test.Test) -> str:
-        """The file that the test is written in."""
-        return self.suite or test.file or self.policy.source.file
-
 
 def in_file_tests(policy: ir.Policy) -> tuple[ir_test.Test, ...]:
     """The `test` members of a policy."""
@@ -123,16 +120,15 @@ def held_to_tests(result: CompileResult, registry: PluginRegistry = IN_TREE) -> 
 
 def failed_tests(policies: Iterable[ir.Policy], registry: PluginRegistry = IN_TREE) -> list[Diagnostic]:
     """A finding for the first failing test of each policy, at the expectation that did not hold."""
-    return [finding for policy in policies for finding in _failed(policy, registry)]
-
-
-def _failed(policy: ir.Policy, registry: PluginRegistry) -> Iterator[Diagnostic]:
-    tested = TestedPolicy(policy, in_file_tests(policy), registry=registry)
-    outcome = next((one for one in run_tests(tested) if not one.passed), None)
-    if outcome is not None:
-        failure = outcome.failures[0]
-        message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"
-        yield Diagnostic(FAILED_TEST, Severity.ERROR, message, outcome.file, failure.span)
+    found: list[Diagnostic] = []
+    for policy in policies:
+        tested = TestedPolicy(policy, in_file_tests(policy), registry=registry)
+        outcome = next((one for one in run_tests(tested) if not one.passed), None)
+        if outcome is not None:
+            failure = outcome.failures[0]
+            message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"
+            found.append(Diagnostic(FAILED_TEST, Severity.ERROR, message, outcome.file, failure.span))
+    return found
 
 
 # --- what the tests do not notice ------------------------------------------------------------------------
@@ -169,13 +165,9 @@ def mutate(
         if isinstance(changed.compiled({}, None), Diagnostic):
             continue  # a plugin refuses the arguments that are left, so there is nothing to notice
         tried += 1
-        if all(_passes(replaced(one, policy=changed.policy)) for one in tested):
+        if all(outcome.passed for one in tested for outcome in run_tests(replaced(one, policy=mutant.policy))):
             survivors.append(mutant)
     return Mutation(tried, len(found), tuple(survivors))
-
-
-def _passes(tested: TestedPolicy) -> bool:
-    return all(outcome.passed for outcome in run_tests(tested))
 
 
 # --- one test --------------------------------------------------------------------------------------------
@@ -212,7 +204,8 @@ class _Runner:
             if self._coverage is not None:
                 self._coverage.active = False
         tested, test = self._tested, self._test
-        return Outcome(tested.policy.name, test.name, tested.file_of(test), test.span, tuple(failures))
+        file = tested.suite or test.file or tested.policy.source.file
+        return Outcome(tested.policy.name, test.name, file, test.span, tuple(failures))
 
     def played(self) -> Run | None:
         """Run it to its rest; None where it cannot go on."""
@@ -246,9 +239,8 @@ class _Runner:
             else:
                 left.append(step)
         profile = self._compiled(self._test.span)
-        self._attempts = Attempts([profile])
         self._trial = Trial([profile], now / 1e9, limit=self._steps, tried=self._tried)
-        self.run = Run(self._trial, self._attempts, profile, self._uids, self._tested.policy, self._params)
+        self.run = Run(self._trial, Evaluator(profile), self._uids, self._tested.policy, self._params)
         if self._coverage is not None:
             self._coverage.active = True
         self._trial.see(*self._tested.objects.get(self._test.name, ()))
@@ -261,7 +253,12 @@ class _Runner:
         return profile
 
     def _tried(self, uids: Sequence[str]) -> None:
-        for attempt in self._attempts.note(self._trial.state, uids):
+        state = self._trial.state
+        for uid in uids:
+            attempt = attempted(self.run.evaluator, state, uid, assumed_since(state, uids, uid))
+            if attempt is None:
+                continue
+            self.run.last[uid] = attempt
             if self._coverage is not None:
                 for rule, (passed, refused) in attempt.filtered.items():
                     self._coverage.filtered(rule, passed, refused)
@@ -275,9 +272,15 @@ class _Runner:
                 self._give(step)
             case ir_test.GivenParam():
                 self._params[step.name] = step.value
-                self._replace(self._compiled(step.span))
+                profile = self._compiled(step.span)
+                trial.settle()
+                self.run.evaluator = Evaluator(profile)
+                trial.see(ProfileReplaced(profile))
             case ir_test.GivenNow():
-                self._move_to(step)
+                if step.now / 1e9 < trial.now:
+                    now = format_timestamp(round(trial.now) * 10**9)
+                    raise _Stopped(Failure(f"time does not go back: it is {now} already", step.span))
+                trial.advance(step.now / 1e9 - trial.now)
             case ir_test.After():
                 trial.advance(step.duration / 1e9)
             case _:
@@ -289,7 +292,7 @@ class _Runner:
     def _give(self, step: ir_test.GivenPod) -> None:
         self._given += 1
         created = format_timestamp(round(self._trial.now) * 10**9)
-        pod = given_pod(step, self._given, self.run.profile.scheduler_name, created)
+        pod = given_pod(step, self._given, self.run.evaluator.profile.scheduler_name, created)
         self._uids[step.name] = pod.metadata.uid
         group = given_group(step)
         if group is not None:
@@ -298,16 +301,3 @@ class _Runner:
         if namespace is not None:
             self._trial.see(ObjectObserved("Namespace", namespace))
         self._trial.see(PodObserved(pod))
-
-    def _replace(self, profile: Profile) -> None:
-        self._trial.settle()
-        self.run.profile = profile
-        self._attempts.replace(profile)
-        self._trial.see(ProfileReplaced(profile))
-
-    def _move_to(self, step: ir_test.GivenNow) -> None:
-        seconds = step.now / 1e9 - self._trial.now
-        if seconds < 0:
-            now = format_timestamp(round(self._trial.now) * 10**9)
-            raise _Stopped(Failure(f"time does not go back: it is {now} already", step.span))
-        self._trial.advance(seconds)

@@ -39,12 +39,13 @@ def node_item(step: ir_test.GivenNode) -> Json:
     for name, label in (("zone", ZONE), ("region", REGION)):
         if name in fields:
             labels[label] = str(fields[name])
+    usage = {f"policyengine.io/usage-{name}": str(value) for name, value in fields.get("usage", {}).items()}
     amounts = [fields[name] for name in ("allocatable", "capacity") if name in fields] or [{}]
     metadata = {
         "name": step.name,
         "uid": step.name,
         "labels": labels,
-        "annotations": fields.get("annotations", {}) | _usage(fields.get("usage", {})),
+        "annotations": fields.get("annotations", {}) | usage,
         "creationTimestamp": fields.get("createdAt"),
     }
     spec = {"unschedulable": fields.get("unschedulable", False), "taints": fields.get("taints", [])}
@@ -65,11 +66,6 @@ def _conditions(fields: Fields) -> list[Any]:
     return [{"type": "Ready", "status": "True" if fields.get("ready", True) else "False"}, *others]
 
 
-def _usage(usage: Fields) -> dict[str, str]:
-    """Measured use, in the annotations it is read from."""
-    return {f"policyengine.io/usage-{name}": str(value) for name, value in usage.items()}
-
-
 def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str) -> Pod:
     """The pod. Raises `ObjectError` where `spec` or `status` holds something that a pod does not."""
     return decode(Pod, pod_item(step, number, scheduler, created))
@@ -79,6 +75,8 @@ def pod_item(step: ir_test.GivenPod, number: int, scheduler: str, created: str) 
     """The pod as the API has it. What is not said: namespace `default`, one container without requests, a UID that
     sorts in the order in which the pods are given."""
     fields: Fields = step.fields
+    owner = fields.get("owner", {})
+    owners = [{"kind": "", "name": "", "uid": owner.get("name", ""), **owner, "controller": True}]
     metadata = {
         "name": step.name,
         "namespace": fields.get("namespace", "default"),
@@ -86,7 +84,7 @@ def pod_item(step: ir_test.GivenPod, number: int, scheduler: str, created: str) 
         "labels": fields.get("labels", {}) | ({GROUP_LABEL: _group_name(fields)} if "group" in fields else {}),
         "annotations": fields.get("annotations", {}),
         "creationTimestamp": fields.get("createdAt", created),
-        "ownerReferences": [_owner(fields["owner"])] if "owner" in fields else [],
+        "ownerReferences": owners if "owner" in fields else [],
         "deletionTimestamp": created if fields.get("terminating") else None,
     }
     spec = {
@@ -175,10 +173,6 @@ def _container(given: Fields, name: str) -> Json:
 def _volume(given: Fields) -> Json:
     claim = given.get("claim")
     return {"name": given.get("name", ""), "persistentVolumeClaim": {"claimName": claim} if claim else None}
-
-
-def _owner(owner: Fields) -> Json:
-    return {"kind": "", "name": "", "uid": owner.get("name", ""), **owner, "controller": True}
 
 
 def _with_raw(metadata: Json, spec: Json, status: Json, fields: Fields) -> Json:

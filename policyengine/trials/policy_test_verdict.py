@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.checking.test_checks import QUESTIONS
@@ -16,9 +17,8 @@ from policyengine.language.syntax import Span
 from policyengine.language.values import EvaluationError, display, optional
 from policyengine.plugins.resources.fit import TOO_MANY_PODS
 from policyengine.trials.trial import Trial
-from policyengine.trials.trial_attempts import Attempt, Attempts
+from policyengine.trials.trial_attempts import Attempt, attempted
 
-_WAITS: Final = frozenset({"held", "waiting at permit"})
 _SHOWN: Final = 3
 """Nodes whose totals are shown."""
 
@@ -28,21 +28,26 @@ class Run:
     """What the expectations of a test are held against."""
 
     trial: Trial
-    attempts: Attempts
-    profile: Profile
+    evaluator: Evaluator
+    """Of the policy as it serves now."""
     uids: Mapping[str, str]
     """Pod's name in the test -> UID."""
     policy: ir.Policy
     params: Mapping[str, object]
     """The params that the test gives."""
+    last: dict[str, Attempt] = field(default_factory=dict)
+    """UID -> the pod's last attempt."""
 
     def attempt(self, pod: str) -> Attempt | None:
         """The pod's last attempt; for one that was given on a node, as if it were to be placed now."""
         uid = self.uids[pod]
-        last = self.attempts.last(uid)
-        if last is not None or uid in self.trial.popped or not self.trial.node_of(uid):
-            return last
-        return self.attempts.now(self.trial.state, uid)
+        if uid in self.last or uid in self.trial.popped or not self.trial.node_of(uid):
+            return self.last.get(uid)
+        return attempted(self.evaluator, self.trial.state, uid, [uid])
+
+    def waits(self, pod: str) -> bool:
+        """Whether a gang or a permit holds the pod."""
+        return self.trial.state.place(self.uids[pod]) in ("held", "waiting at permit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def _before(run: Run, step: ir_test.ExpectBefore) -> Failure | None:
 
 
 def _waits(run: Run, step: ir_test.ExpectWaits) -> Failure | None:
-    if run.trial.state.place(run.uids[step.pod]) in _WAITS:
+    if run.waits(step.pod):
         return None
     return _unmet(run, step, f"`{step.pod}` to wait for a gang or at a permit", _whereabouts(run, step.pod))
 
@@ -167,7 +172,7 @@ def _number(run: Run, step: ir_test.ExpectNumber) -> Failure | None:
 
 
 def _gang(run: Run, step: ir_test.ExpectGang) -> Failure | None:
-    members = [pod for pod in run.trial.state.view.pods.values() if _gang_key(run.profile, pod) == step.key]
+    members = [pod for pod in run.trial.state.view.pods.values() if _gang_key(run.evaluator.profile, pod) == step.key]
     bound = sum(bool(run.trial.node_of(pod.uid)) for pod in members)
     found = {"size": len(members), "bound": bound, "waiting": len(members) - bound}
     wanted = {name: getattr(step, name) for name in found if getattr(step, name) is not None}
@@ -202,17 +207,15 @@ def _names(call: ir.Call) -> list[str]:
     return [str(arg.value) for arg in call.args if isinstance(arg, ir.Const)]
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
 def _told_answer(run: Run, call: ir.Call) -> str:
     """`placed("a"): false`."""
+    names = _names(call)
     try:
-        answer = display(_asked(run, call.function, _names(call)), call.type)
+        answer = display(_asked(run, call.function, names), call.type)
     except EvaluationError as error:
         answer = str(error)
-    return f"{call.function}({', '.join(map(_quoted, _names(call)))}): {answer}"
+    shown = ", ".join(f'"{name}"' for name in names)
+    return f"{call.function}({shown}): {answer}"
 
 
 class _Questions(Names):
@@ -316,8 +319,8 @@ def _without_pods(run: Run, attempt: Attempt | None) -> Iterator[str]:
 
 def _sum(run: Run, attempt: Attempt, node: str) -> str:
     """`first 100 (tier), then 286 = TaintToleration 100×2 + NodeResourcesFit 86×1`."""
-    weights, scores = {plugin.name: weight for plugin, weight in run.profile.scores}, attempt.scores[node]
-    tiers = [plugin for plugin in scores if plugin in run.profile.tiers]
+    weights, scores = {plugin.name: weight for plugin, weight in run.evaluator.profile.scores}, attempt.scores[node]
+    tiers = [plugin for plugin in scores if plugin in run.evaluator.profile.tiers]
     parts = [f"{plugin} {score}×{weights[plugin]}" for plugin, score in scores.items() if score and plugin not in tiers]
     before = "".join(f"{plugin} {scores[plugin]} (tier), " for plugin in tiers) + ("then " if tiers else "")
     total = attempt.totals[node] - sum(scores[plugin] * weights[plugin] for plugin in tiers)

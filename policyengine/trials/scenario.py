@@ -154,7 +154,12 @@ class _Reader:
         found, seen = [], set[str]()
         for index, said in enumerate(data[key]):
             place: Place = (key, index)
-            template = self._template(self._timed(said, place), place)
+            timed = self._timed(said, place)
+            gang = timed.get("gang")
+            if gang is not None:
+                gang = Gang(gang["size"], gang.get("min", gang["size"]), gang.get("by", "labels") == "labels")
+            lasts = timed.get("runs", timed.get("lives"))
+            template = Template(place, timed["name"], self._arrival(timed, place), timed, lasts, gang)
             if template.name in seen:
                 self._report(f"other {key} are called `{template.name}` too", (*place, "name"))
             seen.add(template.name)
@@ -231,13 +236,6 @@ class _Reader:
             self._report("the time between two arrivals is more than 0", (*place, key))
         count = None if gap is not None and "count" not in said else said.get("count", 1)
         return Arrival(said.get("at", 0.0), gap, count, said.get("until", float("inf")))
-
-    def _template(self, said: Json, place: Place) -> Template:
-        gang = said.get("gang")
-        if gang is not None:
-            gang = Gang(gang["size"], gang.get("min", gang["size"]), gang.get("by", "labels") == "labels")
-        lasts = said.get("runs", said.get("lives"))
-        return Template(place, said["name"], self._arrival(said, place), said, lasts, gang)
 
 
 def seconds(value: Any, place: Place) -> float:

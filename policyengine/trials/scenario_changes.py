@@ -28,7 +28,7 @@ def plan_changes(play: Play, profiles: Mapping[int, Sequence[Profile]]) -> None:
         play.plan(0.0, partial(_see_object, play, item, ("objects", index)))
     for index, change in enumerate(play.scenario.changes):
         if change.what == "policy":
-            play.plan(change.said["at"], partial(_replace_policies, play, profiles.get(index, ())))
+            play.plan(change.said["at"], partial(play.trial.see, *map(ProfileReplaced, profiles.get(index, ()))))
         else:
             play.plan(change.said["at"], partial(_CHANGES[change.what], play, change))
 
@@ -102,11 +102,7 @@ def _give_up(play: Play, name: str, since: float) -> None:
 def _end_failure(play: Play, name: str, place: Place) -> None:
     if name in play.failures and play.failures[name][1] <= play.at:
         del play.failures[name]
-        _edit_node(play, name, place, _recover)
-
-
-def _recover(item: Json) -> None:
-    _set_ready(item, "True")
+        _edit_node(play, name, place, lambda item: _set_ready(item, "True"))
 
 
 def _set_ready(item: Json, status: str) -> None:
@@ -169,10 +165,6 @@ def _edited_pod(said: Json, pod: Pod) -> Pod:
 
 
 # --- others -------------------------------------------------------------------------------------------
-
-
-def _replace_policies(play: Play, profiles: Sequence[Profile]) -> None:
-    play.trial.see(*(ProfileReplaced(profile) for profile in profiles))
 
 
 def _object(play: Play, change: Clause) -> None:

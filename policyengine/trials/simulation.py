@@ -33,6 +33,8 @@ from policyengine.trials.scenario import Json, Place, Scenario, ScenarioError, r
 from policyengine.trials.scenario_changes import plan_changes
 from policyengine.trials.trial import Driven, TrialTooLong, bare
 
+_FILE_NAME = re.compile(r"[^\n]*\.(yaml|yml|json)")
+
 
 @cache
 def schema() -> dict[str, Any]:
@@ -45,15 +47,16 @@ def schema() -> dict[str, Any]:
 class Written:
     """A scenario as somebody wrote it: what it says, and where, so that errors found later have their place too."""
 
-    def __init__(self, text: str, name: str = "") -> None:
-        """`name`: the file, for messages.
+    def __init__(self, scenario: Path | str | Mapping[str, Any]) -> None:
+        """`scenario`: a file, a text of YAML, or plain data as loaded from YAML or JSON.
 
         Raises:
-            ScenarioError: it is no YAML, not valid by the schema, or says what cannot be; each mistake on a line.
+            ScenarioError: it cannot be read, is no YAML, not valid by the schema, or says what cannot be; each mistake
+                on a line.
         """
-        self._prefix = f"`{name}`: " if name else ""
+        self._prefix = f"`{scenario}`: " if isinstance(scenario, Path) else ""
         try:
-            self._document = CheckedYaml(text, schema())
+            self._document = CheckedYaml(_text(scenario), schema())
         except CheckedYamlError as error:
             raise ScenarioError("\n".join(f"{self._prefix}{sentence}" for sentence in error.sentences)) from None
         with self.placing_errors():
@@ -72,46 +75,20 @@ class Written:
         return f"{self._prefix}{self._document.wrong(error.place, str(error)) if error.place else error}"
 
 
-def read_file(path: Path) -> Written:
-    """Read a scenario's file. Raises `ScenarioError`."""
+def _text(scenario: Path | str | Mapping[str, Any]) -> str:
+    if isinstance(scenario, str):
+        if _FILE_NAME.fullmatch(scenario):
+            told = f"`{scenario}` is read as the text of a scenario; for a file write `Path({scenario!r})`"
+            raise ScenarioError(told)
+        return scenario
     try:
-        text = regular_file.read(path, LARGEST).decode()
+        return regular_file.read(scenario, LARGEST).decode() if isinstance(scenario, Path) else json.dumps(scenario)
     except OSError as error:
-        raise ScenarioError(f"cannot read `{path}`: {regular_file.reason(error)}") from None
+        raise ScenarioError(f"cannot read `{scenario}`: {regular_file.reason(error)}") from None
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"`{path}` is not UTF-8: byte {error.start}") from None
-    return Written(text, str(path))
-
-
-def from_data(data: Mapping[str, Any]) -> Written:
-    """A scenario from plain data, as loaded from YAML or JSON. Raises `ScenarioError`."""
-    try:
-        text = json.dumps(data)
+        raise ScenarioError(f"`{scenario}` is not UTF-8: byte {error.start}") from None
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"a scenario is plain data: {error}") from None
-    return Written(text)
-
-
-def profiles_of(scenario: Scenario, folder: Path, registry: PluginRegistry = IN_TREE) -> list[Profile]:
-    """The policies a scenario begins with, loaded together; the in-tree plugins where it names none.
-
-    Raises:
-        ScenarioError: a file cannot be read, a policy has errors, or two serve one scheduler name.
-    """
-    if not scenario.policies:
-        return [default_profile()]
-    return _load([(("policies", index), said) for index, said in enumerate(scenario.policies)], folder, registry)
-
-
-def profiles_of_changes(
-    scenario: Scenario, folder: Path, registry: PluginRegistry = IN_TREE
-) -> dict[int, list[Profile]]:
-    """Index of a change -> the policies it brings. Raises `ScenarioError`."""
-    return {
-        index: _load([((*change.place, "policy"), change.said["policy"])], folder, registry)
-        for index, change in enumerate(scenario.changes)
-        if change.what == "policy"
-    }
 
 
 def _load(policies: Sequence[tuple[Place, Json]], folder: Path, registry: PluginRegistry) -> list[Profile]:
@@ -144,7 +121,6 @@ def _source(place: Place, said: Json, folder: Path) -> Source:
         raise ScenarioError(str(error), place) from None
 
 
-_FILE_NAME = re.compile(r"[^\n]*\.(yaml|yml|json)")
 Told = Callable[[float], None]
 """Is told how far a run is: 0 to 1."""
 
@@ -179,15 +155,22 @@ class Simulation:
         Raises:
             ScenarioError: the scenario or a policy cannot be used; file, line and column where there are some.
         """
-        self._written = _written(scenario)
+        self._written = Written(scenario)
         played = self._written.scenario
         self.scenario = played
         self.seed = played.seed if seed is None else seed
         if folder is None:
             folder = scenario.parent if isinstance(scenario, Path) else Path()
+        replaced: dict[int, list[Profile]] = {}
         with self._written.placing_errors():
-            replaced = {} if profiles is not None else profiles_of_changes(played, folder, registry)
-            self.profiles = tuple(profiles if profiles is not None else profiles_of(played, folder, registry))
+            if profiles is None:
+                named: list[tuple[Place, Json]] = [(("policies", at), said) for at, said in enumerate(played.policies)]
+                profiles = _load(named, folder, registry) if named else [default_profile()]
+                for index, change in enumerate(played.changes):
+                    if change.what == "policy":
+                        said = ((*change.place, "policy"), change.said["policy"])
+                        replaced[index] = _load([said], folder, registry)
+            self.profiles = tuple(profiles)
             self._refuse_unserved([*self.profiles, *(one for some in replaced.values() for one in some)])
             self.play = made(played, self.profiles, self.seed, watch, driven)
             plan_changes(self.play, replaced)
@@ -225,11 +208,3 @@ class Simulation:
         counts = [pods.arrival.count for pods in self.scenario.pods]
         total = sum(count or 0 for count in counts)
         return min(1.0, len(self.play.ledger.pods) / total) if total and all(counts) else 0.0
-
-
-def _written(scenario: Path | str | Mapping[str, Any]) -> Written:
-    if isinstance(scenario, Path):
-        return read_file(scenario)
-    if isinstance(scenario, str) and _FILE_NAME.fullmatch(scenario):
-        raise ScenarioError(f"`{scenario}` is read as the text of a scenario; for a file write `Path({scenario!r})`")
-    return Written(scenario) if isinstance(scenario, str) else from_data(scenario)

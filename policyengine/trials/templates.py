@@ -144,17 +144,13 @@ class PodMaker:
         labels, annotations = dict(given.get("labels", {})), given.get("annotations", {})
         metadata: Json = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
         if given.get("recreate"):
-            metadata["ownerReferences"] = [_controller(self._template.name)]
+            # Who makes a template's pods again: a stand-in for a ReplicaSet, which is not itself in the cluster.
+            about = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self._template.name, "controller": True}
+            metadata["ownerReferences"] = [about | {"uid": f"controller-{self._template.name}"}]
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, **given.get("spec", {})}}
 
     def _one_of(self, value: Any) -> Any:
         return self._random.choice(value) if isinstance(value, list) else value
-
-
-def _controller(template: str) -> Json:
-    """Who makes a template's pods again: a stand-in for a ReplicaSet, which is not itself in the cluster."""
-    about = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": template, "controller": True}
-    return about | {"uid": f"controller-{template}"}
 
 
 def uid(number: int) -> str:

@@ -48,7 +48,6 @@ from policyengine.trials.trial_cluster import TrialCluster
 LIMIT = 1_000_000
 """Messages that one trial may take unless told otherwise."""
 
-
 Driven = Callable[[SchedulerState], DrivenCore]
 """Gives what is driven in a core's place."""
 

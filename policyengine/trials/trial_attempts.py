@@ -17,7 +17,6 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
-from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
 from policyengine.scheduler.state import SchedulerState
 
@@ -30,8 +29,6 @@ class Attempt:
     """Nodes that passed every filter, by name."""
     refused: Mapping[str, Status]
     """Node -> the first refusal; of all nodes where the pod was refused as a whole."""
-    message: str
-    """The FailedScheduling text, were no node feasible."""
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Feasible node -> plugin or rule -> score, 0 to 100, before its weight."""
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -40,43 +37,14 @@ class Attempt:
     """Filter that evaluated nodes -> (let one pass, refused one)."""
 
 
-class Attempts:
-    """The last attempt of each pod of a trial."""
-
-    def __init__(self, profiles: Sequence[Profile]) -> None:
-        self._evaluators = {profile.scheduler_name: Evaluator(profile) for profile in profiles}
-        self._last: dict[str, Attempt] = {}
-
-    def replace(self, profile: Profile) -> None:
-        """The profile serves from now on."""
-        self._evaluators[profile.scheduler_name] = Evaluator(profile)
-
-    def note(self, state: SchedulerState, uids: Sequence[str]) -> list[Attempt]:
-        """A cycle has just tried these pods, in this order; the attempts, as far as they can be evaluated."""
-        noted: list[Attempt] = []
-        for uid in uids:
-            attempt = self._judged(state, uid, assumed_since(state, uids, uid))
-            if attempt is not None:
-                self._last[uid] = attempt
-                noted.append(attempt)
-        return noted
-
-    def last(self, uid: str) -> Attempt | None:
-        """The pod's last attempt; None where it was never tried."""
-        return self._last.get(uid)
-
-    def now(self, state: SchedulerState, uid: str) -> Attempt | None:
-        """As if the pod had to be placed now, its own room given back."""
-        pod = state.view.pods.get(uid)
-        return self._judged(state, uid, [] if pod is None or not pod.node_name else [uid])
-
-    def _judged(self, state: SchedulerState, uid: str, without: Sequence[str]) -> Attempt | None:
-        pod = state.view.pods.get(uid)
-        evaluator = None if pod is None else self._evaluators.get(pod.scheduler_name)
-        if pod is None or evaluator is None:
-            return None
-        with as_pending(state, pod, without) as (pending, snapshot):
-            return _attempt(evaluator, pending, snapshot, filter_with_nominated(evaluator, state.view, pending))
+def attempted(evaluator: Evaluator, state: SchedulerState, uid: str, without: Sequence[str]) -> Attempt | None:
+    """What the evaluator says of a pod as if it waited, the pods of these UIDs not there; None of one that its profile
+    does not serve."""
+    pod = state.view.pods.get(uid)
+    if pod is None or pod.scheduler_name != evaluator.profile.scheduler_name:
+        return None
+    with as_pending(state, pod, without) as (pending, snapshot):
+        return _attempt(evaluator, pending, snapshot, filter_with_nominated(evaluator, state.view, pending))
 
 
 def assumed_since(state: SchedulerState, uids: Sequence[str], uid: str) -> list[str]:
@@ -104,7 +72,6 @@ def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: 
     return Attempt(
         feasible=tuple(sorted(names[row] for row in feasible)),
         refused={name: diagnosis.refusal(row) for row, name in enumerate(names) if row not in feasible},
-        message=diagnosis.message(),
         scores={
             names[row]: {plugin: scores[place] for plugin, scores in shares.items()} for place, row in enumerate(rows)
         },

@@ -8,7 +8,7 @@ of another UID.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -38,7 +38,6 @@ from policyengine.scheduler.messages import (
 
 GRACE = 30.0
 """Seconds between a pod's deletion and its end, where its spec names none."""
-T = TypeVar("T", Node, Pod)
 _ADDED_TO = ("finalizers", "reservedFor")
 """The lists that the scheduler's strategic merge patches add to, or take from."""
 
@@ -87,21 +86,17 @@ class TrialCluster:
                 self.objects.get(kind, {}).pop(f"{namespace}/{name}" if namespace else name, None)
         return message
 
-    def _versioned(self, item: T) -> T:
-        return replace(item, metadata=self._next(item.metadata))
-
-    def _next(self, metadata: Any) -> Any:
+    def _versioned(self, item: Any) -> Any:
         self._version += 1
-        return replace(metadata, resource_version=str(self._version))
+        return replace(item, metadata=replace(item.metadata, resource_version=str(self._version)))
 
     def _put(self, pod: Pod) -> PodObserved:
         self.pods[uid_of(pod)] = new = self._versioned(pod)
         return PodObserved(new)
 
     def _put_object(self, kind: str, item: object) -> ObjectObserved:
-        metadata = self._next(cast(ClusterObject, item).metadata)
-        new = cast(ClusterObject, replace(cast(msgspec.Struct, item), metadata=metadata))
-        self.objects.setdefault(kind, {})[metadata.key] = new
+        new: ClusterObject = self._versioned(item)
+        self.objects.setdefault(kind, {})[new.metadata.key] = new
         return ObjectObserved(kind, new)
 
     # --- what it answers ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from policyengine.scheduler.messages import BindSucceeded, CandidateLoaded
 from policyengine.scheduler.pod_timeline import LINES
 from policyengine.scheduler.rollout import Budget, Mode, RolloutSettings
 from policyengine.server import debug
-from policyengine.server.policy_pages import rollout, status
+from policyengine.server.debug import rollout, status
 from tests.builders import make_pod
 from tests.scheduler.driver import Driver, node, pod
 from tests.scheduler.policy_members import driven

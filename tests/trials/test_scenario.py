@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from policyengine.trials.scenario import ScenarioError, read, seconds
-from policyengine.trials.simulation import Simulation, Written, from_data, read_file, schema
+from policyengine.trials.simulation import Simulation, Written, schema
 from policyengine.trials.templates import moments
 
 NODES = "nodes: [{name: n}]\n"
@@ -94,7 +94,7 @@ def test_what_shows_only_when_it_is_played_has_its_place_too(text: str, told: st
     assert told in str(error.value)
 
 
-def test_all_that_is_wrong_is_said_at_its_key_before_anything_is_played() -> None:
+def test_all_that_is_wrong_is_said_at_its_key_before_anything_is_played(tmp_path: Path) -> None:
     text = """nodes:
   - {name: n, allocatable: {cpu: 4, memory: 8GB, gpu: 3}}
 pods:
@@ -106,9 +106,10 @@ expect:
   - {pods: p, use: {memory: much}}
 duration: 5m
 """
+    (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(ScenarioError) as error:
-        Written(text, "a.yaml")
-    assert str(error.value).split("\n") == [
+        Written(tmp_path / "a.yaml")
+    assert str(error.value).replace(f"{tmp_path}/", "").split("\n") == [
         "`a.yaml`: line 2, column 45: `memory`: `8GB` is not a quantity; write `8G`",
         '`a.yaml`: line 2, column 55: no resource is called `gpu`; one of a vendor has its name: `"nvidia.com/gpu"`',
         "`a.yaml`: line 4, column 22: `1 s` is no duration; write 90s, 5min, 2h30min or 1d",
@@ -133,20 +134,20 @@ def test_all_that_the_schema_refuses_is_said_at_once() -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"cannot read `.*absent.yaml`: no such file"):
-        read_file(tmp_path / "absent.yaml")
+        Written(tmp_path / "absent.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"name: \xe4")
     with pytest.raises(ScenarioError, match="is not UTF-8: byte 6"):
-        read_file(tmp_path / "latin.yaml")
+        Written(tmp_path / "latin.yaml")
     with pytest.raises(ScenarioError, match=r"for a file write `Path\('rush-hour.yaml'\)`"):
         Simulation("rush-hour.yaml")
     (tmp_path / "bad.yaml").write_text(NODES)
     with pytest.raises(ScenarioError, match=r"`.*bad.yaml`: line 1, column 1: "):
-        read_file(tmp_path / "bad.yaml")
+        Written(tmp_path / "bad.yaml")
 
 
 def test_data_that_is_not_plain_is_refused() -> None:
     with pytest.raises(ScenarioError, match="a scenario is plain data"):
-        from_data({"nodes": [object()], "pods": []})
+        Written({"nodes": [object()], "pods": []})
 
 
 @pytest.mark.parametrize(

@@ -88,13 +88,14 @@ class ExtenderFilterResult(msgspec.Struct, rename="pascal"):
         return self.node_names or []
 
 
-class _HostPriority(msgspec.Struct, rename="pascal"):
+class HostPriority(msgspec.Struct, rename="pascal"):
+    """How an extender likes one node, from 0 to 10."""
+
     host: str = ""
     score: int = 0
 
 
-HostPriorityList = list[_HostPriority]
-"""How an extender likes nodes, from 0 to 10."""
+HostPriorityList = list[HostPriority]
 
 
 class ExtenderBindingResult(msgspec.Struct, rename="pascal"):
@@ -103,23 +104,28 @@ class ExtenderBindingResult(msgspec.Struct, rename="pascal"):
     error: str = ""
 
 
-class _MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+    """A victim by its UID."""
+
     uid: str = ""
 
 
-class _MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
-    pods: list[_MetaPod] | None = None
+class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
+    """The victims of one node, by UID."""
+
+    pods: list[MetaPod] | None = None
     violations: Int64 = 0
 
     @property
     def uids(self) -> tuple[str, ...]:
+        """Of all of them."""
         return tuple(one.uid for one in self.pods or ())
 
 
 class ExtenderPreemptionResult(msgspec.Struct, rename={"victims": "NodeNameToMetaVictims"}):
     """UIDs of victims by node, whatever was sent; a node may come without any."""
 
-    victims: dict[str, _MetaVictims | None] | None = None
+    victims: dict[str, MetaVictims | None] | None = None
 
 
 def as_sent(pod: bytes) -> msgspec.Raw:
@@ -214,7 +220,7 @@ class HttpExtender:
         """Where room may be made, and by whose leaving. Raises `ExtenderFailed`."""
         body = self._preemption_args(pod, victims, asked, text)
         answer = await self._ask("preemptVerb", body, ExtenderPreemptionResult)
-        found = {node: left or _MetaVictims() for node, left in (answer.victims or {}).items()}
+        found = {node: left or MetaVictims() for node, left in (answer.victims or {}).items()}
         for node, left in found.items():
             if node not in victims:
                 raise ExtenderFailed(f"it claims victims on the node `{node}`, which it was not asked about")

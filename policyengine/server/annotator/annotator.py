@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -42,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 WRITERS = 8
 """Patches under way at once."""
-
 
 PODS = Kind("Pod", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")
 
@@ -87,15 +86,21 @@ class Annotator:
         try:
             measured = await self._source.measure(now, nodes)
         except (SourceUnreachable, QueryRefused):
-            await self._write(self._patches(nodes, Measured(), now))
+            await self._write(dict(self._patches(nodes, Measured(), now)))
             raise
         for problem in measured.problems:
             self._problem(problem)
         if self._forecaster is None:
-            patches = list(self._patches(nodes, measured, now))
+            patches = dict(self._patches(nodes, measured, now))
         else:  # each forecast takes some ten milliseconds of a core
-            patches = await asyncio.to_thread(lambda: list(self._patches(nodes, measured, now)))
-        patches = await self._with_requested(nodes, patches)
+            patches = await asyncio.to_thread(lambda: dict(self._patches(nodes, measured, now)))
+        if self._settings.requested:
+            requested = await read_requested(self._client)
+            for name, node in nodes.items():
+                had, said = node.metadata.annotations, requested_of(node, requested.get(name, {}))
+                news: Patch = {key: text for key, text in said.items() if had.get(key) != text}
+                if news:
+                    patches[name] = {**patches.get(name, {}), **news}
         failed = await self._write(patches)
         known = sum(any(by_node.get(name) for by_node in measured.windows.values()) for name in nodes)
         return Round(len(nodes), known, len(patches) - failed, failed)
@@ -127,24 +132,9 @@ class Annotator:
             if patch:
                 yield name, patch
 
-    async def _with_requested(
-        self, nodes: Mapping[str, MeasuredNode], patches: list[tuple[str, Patch]]
-    ) -> list[tuple[str, Patch]]:
-        """The patches, with what the pods of each node ask for where that is another."""
-        if not self._settings.requested:
-            return patches
-        requested, found = await read_requested(self._client), dict(patches)
-        for name, node in nodes.items():
-            said = requested_of(node, requested.get(name, {}))
-            had = node.metadata.annotations
-            news: Patch = {key: text for key, text in said.items() if had.get(key) != text}
-            if news:
-                found[name] = {**found.get(name, {}), **news}
-        return list(found.items())
-
-    async def _write(self, patches: Iterable[tuple[str, Patch]]) -> int:
+    async def _write(self, patches: Mapping[str, Patch]) -> int:
         """How many could not be written."""
-        shared, failed = iter(patches), dict[str, str]()
+        shared, failed = iter(patches.items()), dict[str, str]()
         await asyncio.gather(*(self._write_next(shared, failed) for _ in range(WRITERS)))
         if failed:
             self._problem(f"{named(failed)} cannot be annotated: {failed[min(failed)]}")

@@ -53,29 +53,6 @@ _SHOWN = 2000
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
-class Metrics:
-    """What the extender counts."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "policyengine_extender_requests",
-            "Requests answered, by policy, verb and result (ok, error).",
-            ("policy", "verb", "result"),
-            registry=self.registry,
-        )
-        self.seconds = Histogram(
-            "policyengine_extender_request_duration_seconds",
-            "Time from a request's whole body to its answer.",
-            ("policy", "verb"),
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-        self.info = Gauge(
-            "policyengine_policy_info", "1 for each policy served.", ("policy", "hash"), registry=self.registry
-        )
-
-
 class ExtenderApp:
     """The handlers. `application` is what a runner serves."""
 
@@ -84,15 +61,30 @@ class ExtenderApp:
     ) -> None:
         self._policies = policies
         self._cluster = cluster
-        self.metrics = Metrics()
+        registry = CollectorRegistry()
+        self._requests = Counter(
+            "policyengine_extender_requests",
+            "Requests answered, by policy, verb and result (ok, error).",
+            ("policy", "verb", "result"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "policyengine_extender_request_duration_seconds",
+            "Time from a request's whole body to its answer.",
+            ("policy", "verb"),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        told = "1 for each policy served."
+        info = Gauge("policyengine_policy_info", told, ("policy", "hash"), registry=registry)
         for name, verbs in policies.items():
-            self.metrics.info.labels(name, verbs.rules.profile.policy_hash).set(1)
+            info.labels(name, verbs.rules.profile.policy_hash).set(1)
         self.application = web.Application()
         self._bodies = Bodies(MAX_BODY, MAX_BODIES)
         self.application.router.add_get("/version", self._version)
         self.application.router.add_get("/healthz", self._healthz)
         self.application.router.add_get("/readyz", self._readyz)
-        self.application.router.add_get("/metrics", MetricsPage(certificate, self.metrics.registry).page)
+        self.application.router.add_get("/metrics", MetricsPage(certificate, registry).page)
         self.application.router.add_get("/debug/pprof/profile", ProfilePage().page)
         self.application.router.add_post("/{path:.+}", self._post)
 
@@ -132,12 +124,12 @@ class ExtenderApp:
             async with self._bodies.read(request) as body:
                 started = time.perf_counter()
                 answer = await verbs.answer(verb, body)
-                self.metrics.seconds.labels(name, verb).observe(time.perf_counter() - started)
+                self._seconds.labels(name, verb).observe(time.perf_counter() - started)
                 if logger.isEnabledFor(TRACE):
                     logger.log(TRACE, "%s %s: %r -> %r", name, verb, body[:_SHOWN], answer.body[:_SHOWN])
         except BodyRefused as error:
             answer = refused(verb, str(error), error.status)
-        self.metrics.requests.labels(name, verb, "error" if answer.error else "ok").inc()
+        self._requests.labels(name, verb, "error" if answer.error else "ok").inc()
         if answer.error:
             logger.warning("%s of policy %s: %s", verb, name, answer.error)
         else:

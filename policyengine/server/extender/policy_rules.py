@@ -11,8 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,8 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import FilterPlugin, Reads, ScorePlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code, Status
+from policyengine.kube.extenders.http_extender import MAX_SCORE
 from policyengine.plugins.registry import IN_TREE
-from policyengine.server.extender.wire import MAX_SCORE
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -40,28 +40,19 @@ _PERCENT = 100
 
 
 class AskedNodes:
-    """The nodes of a request that holds names only."""
+    """The nodes of a request: by their names, or as Node objects, which are handed back as they came."""
 
-    def __init__(self, names: Sequence[str], nodes: NodeTable) -> None:
-        self.names = names
-        self.rows: NDArray[np.int64] = np.array(list(map(nodes.row_of.get, names, repeat(-1))), dtype=np.int64)
+    def __init__(self, asked: Sequence[str] | Mapping[str, msgspec.Raw], nodes: NodeTable) -> None:
+        self.names = list(asked)
+        self.rows: NDArray[np.int64] = np.array(list(map(nodes.row_of.get, self.names, repeat(-1))), dtype=np.int64)
         """`int64[names]`: the row of each in the node table; -1 for an unknown node."""
+        self._sent = asked.values() if isinstance(asked, Mapping) else None
 
     def kept(self, passing: NDArray[np.bool_]) -> dict[str, object]:
         """The nodes that passed, as a field of ExtenderFilterResult."""
-        return {"NodeNames": list(compress(self.names, passing.tolist()))}
-
-
-class WholeNodes(AskedNodes):
-    """The nodes of a request that holds Node objects; they are handed back as they came."""
-
-    def __init__(self, sent: Mapping[str, msgspec.Raw], nodes: NodeTable) -> None:
-        super().__init__(list(sent), nodes)
-        self._sent = sent
-
-    def kept(self, passing: NDArray[np.bool_]) -> dict[str, object]:
-        """The nodes that passed, as a field of ExtenderFilterResult."""
-        return {"Nodes": {"metadata": {}, "items": list(compress(self._sent.values(), passing.tolist()))}}
+        if self._sent is None:
+            return {"NodeNames": list(compress(self.names, passing.tolist()))}
+        return {"Nodes": {"metadata": {}, "items": list(compress(self._sent, passing.tolist()))}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +60,15 @@ class Filtered:
     """Which nodes passed, of those asked about; why the others did not."""
 
     passing: NDArray[np.bool_]
-    failed: dict[str, str]
+    failed: dict[str, str] = field(default_factory=dict)
     """Refused for what an eviction could change."""
-    unresolvable: dict[str, str]
+    unresolvable: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, status: Status, names: Iterable[str]) -> None:
+        """These did not pass."""
+        kind = self.unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else self.failed
+        said = escaped(f"{status.plugin}: {status.message}" if status.plugin else status.message)
+        kind |= dict.fromkeys(names, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +120,13 @@ class PolicyRules:
         diagnosis = self._evaluator.filter(pod, snapshot)
         rows = asked.rows
         if diagnosis.pre_filter is not None:
-            return _all_refused(diagnosis.pre_filter, asked.names)
+            found = Filtered(np.zeros(len(rows), dtype=np.bool_))
+            found.refuse(diagnosis.pre_filter, asked.names)
+            return found
         feasible = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
         feasible[diagnosis.feasible] = True
         passing = feasible[rows]
-        found = Filtered(passing, {}, {})
+        found = Filtered(passing)
         if passing.all():
             return found
         refused = np.flatnonzero(~passing)
@@ -135,8 +134,7 @@ class PolicyRules:
         for name in map(asked.names.__getitem__, unknown.tolist()) if len(unknown) else ():
             found.failed[name] = f"node `{escaped(name)}` is not known to the extender"
         for status, group in diagnosis.refusals(rows[refused[rows[refused] >= 0]]):
-            kind = _kind(found, status)
-            kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
+            found.refuse(status, map(snapshot.nodes.names.__getitem__, group.tolist()))
         return found
 
     def prioritize(self, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.int64]) -> Ranked:
@@ -161,18 +159,3 @@ class PolicyRules:
         """Whether the filter rules let the pod onto one node."""
         row = snapshot.nodes.row_of.get(name)
         return row is not None and self._evaluator.filter_node(pod, snapshot, row).is_success
-
-
-def _all_refused(status: Status, names: Sequence[str]) -> Filtered:
-    found = Filtered(np.zeros(len(names), dtype=np.bool_), {}, {})
-    kind = _kind(found, status)
-    kind |= dict.fromkeys(names, _told(status))
-    return found
-
-
-def _kind(found: Filtered, status: Status) -> dict[str, str]:
-    return found.unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else found.failed
-
-
-def _told(status: Status) -> str:
-    return escaped(f"{status.plugin}: {status.message}" if status.plugin else status.message)

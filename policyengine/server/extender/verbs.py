@@ -21,10 +21,11 @@ import numpy as np
 from policyengine.clock import Clock
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.control_characters import escaped
+from policyengine.kube.extenders.http_extender import MetaVictims
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.extender import wire
 from policyengine.server.extender.known_cluster import ExtenderCluster
-from policyengine.server.extender.policy_rules import AskedNodes, Filtered, PolicyRules, Ranked, WholeNodes
+from policyengine.server.extender.policy_rules import AskedNodes, Filtered, PolicyRules, Ranked
 from policyengine.server.extender.wire import BadRequest
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,6 @@ logger = logging.getLogger(__name__)
 FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
 VERBS = (FILTER, PRIORITIZE, PREEMPT, BIND)
 _WITH_ERROR = frozenset({FILTER, BIND})
-
 
 SHOWN = 100
 """Nodes of a line of the log."""
@@ -131,7 +131,7 @@ class Verbs:
     async def _preempt(self, body: wire.Body) -> Answer:
         args = wire.decode_preemption(body)
         pod, view = await self._pod(args), self._cluster.view
-        kept: dict[str, wire.MetaVictims] = {}
+        kept: dict[str, MetaVictims] = {}
         for name, victims in args.victims().items():
             with view.hypothetically(remove=[victim.uid for victim in victims.pods or ()]) as snapshot:
                 if self.rules.accepts(pod, snapshot, name):
@@ -155,7 +155,7 @@ class Verbs:
     async def _nodes(self, args: wire.ExtenderArgs) -> AskedNodes:
         cluster = self._cluster
         if args.nodes is not None and args.nodes.items is not None:
-            return WholeNodes(await cluster.take(args.nodes.items), cluster.view.nodes)
+            return AskedNodes(await cluster.take(args.nodes.items), cluster.view.nodes)
         if not cluster.is_watched:
             raise BadRequest(
                 "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"

@@ -7,21 +7,19 @@ them. Nodes stay the bytes they came as: an answer hands back what was sent, wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import Int64, ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
+from policyengine.kube.extenders.http_extender import HostPriority, MetaPod, MetaVictims
 
+_T = TypeVar("_T")
 _Kind = TypeVar("_Kind", Pod, Node)
 _Nodes = TypeVar("_Nodes", bound=Sized)
 Body = bytes | bytearray
-
-MAX_SCORE = 10
-"""MaxExtenderPriority: the best score an extender may give."""
-
 
 MAX_NODES = 50_000
 """Nodes of a request."""
@@ -56,24 +54,6 @@ class ExtenderArgs(_Wire):
     node_names: msgspec.Raw = _ABSENT
     """A JSON array of strings; `decode_names` reads it."""
 
-    @property
-    def has_names(self) -> bool:
-        """Whether names were sent."""
-        return bytes(self.node_names) != bytes(_ABSENT)
-
-
-class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
-    """A victim by its UID."""
-
-    uid: str = ""
-
-
-class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": "NumPDBViolations"}):
-    """The victims of one node, by UID."""
-
-    pods: list[MetaPod] | None = None
-    num_pdb_violations: Int64 = 0
-
 
 class _Identity(msgspec.Struct, rename="camel", frozen=True):
     name: str = ""
@@ -85,11 +65,11 @@ class _Identified(msgspec.Struct):
     metadata: _Identity = _Identity()
 
 
-class Victims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": "NumPDBViolations"}):
+class Victims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
     """The victims of one node, whole."""
 
     pods: list[_Identified] | None = None
-    num_pdb_violations: Int64 = 0
+    violations: Int64 = 0
 
 
 class ExtenderPreemptionArgs(_Wire):
@@ -104,7 +84,7 @@ class ExtenderPreemptionArgs(_Wire):
         if self.node_name_to_meta_victims is not None:
             return self.node_name_to_meta_victims
         return {
-            name: MetaVictims([MetaPod(pod.metadata.uid) for pod in of_node.pods or ()], of_node.num_pdb_violations)
+            name: MetaVictims([MetaPod(pod.metadata.uid) for pod in of_node.pods or ()], of_node.violations)
             for name, of_node in (self.node_name_to_victims or {}).items()
         }
 
@@ -120,17 +100,6 @@ class ExtenderBindingArgs(
     node: str = ""
 
 
-class HostPriority(_Wire):
-    """The score of a node."""
-
-    host: str
-    score: int
-
-
-_args = msgspec.json.Decoder(ExtenderArgs).decode
-_names = msgspec.json.Decoder(list[str]).decode
-_preemption_args = msgspec.json.Decoder(ExtenderPreemptionArgs).decode
-_binding_args = msgspec.json.Decoder(ExtenderBindingArgs).decode
 _identity = msgspec.json.Decoder(_Identified).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -143,9 +112,9 @@ def bound_members(body: Body) -> None:
 
 def decode_args(body: Body) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
-    args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
+    args = _decoded(ExtenderArgs, body, "ExtenderArgs")
     items = args.nodes.items if args.nodes is not None else None
-    if not args.has_names and items is None:
+    if bytes(args.node_names) == bytes(_ABSENT) and items is None:
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
     _few_nodes(items or ())
     return args
@@ -153,20 +122,19 @@ def decode_args(body: Body) -> ExtenderArgs:
 
 def decode_names(text: msgspec.Raw) -> list[str]:
     """`NodeNames` of a request. Raises `BadRequest`."""
-    names: list[str] = _decoded(_names, text, "ExtenderArgs")
-    return _few_nodes(names)
+    return _few_nodes(_decoded(list[str], text, "ExtenderArgs"))
 
 
 def decode_preemption(body: Body) -> ExtenderPreemptionArgs:
     """The body of preempt. Raises `BadRequest`."""
-    args: ExtenderPreemptionArgs = _decoded(_preemption_args, body, "ExtenderPreemptionArgs")
+    args = _decoded(ExtenderPreemptionArgs, body, "ExtenderPreemptionArgs")
     _few_nodes(args.node_name_to_meta_victims or args.node_name_to_victims or ())
     return args
 
 
 def decode_binding(body: Body) -> ExtenderBindingArgs:
     """The body of bind. Raises `BadRequest`."""
-    args: ExtenderBindingArgs = _decoded(_binding_args, body, "ExtenderBindingArgs")
+    args = _decoded(ExtenderBindingArgs, body, "ExtenderBindingArgs")
     if not (args.name and args.namespace and args.node):
         raise BadRequest("a binding needs `PodName`, `PodNamespace` and `Node`")
     return args
@@ -224,9 +192,9 @@ def _few_nodes(nodes: _Nodes) -> _Nodes:
     return nodes
 
 
-def _decoded(decode: Any, body: Body | msgspec.Raw, what: str) -> Any:
+def _decoded(kind: type[_T], body: Body | msgspec.Raw, what: str) -> _T:
     try:
-        return decode(body)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the body is no {what}: {_lower(str(error))}") from None
 

@@ -1,17 +1,20 @@
 """The core with a stopwatch beside it: what it is told and says is counted and timed, and stays what it is.
 
 The core has no clock. What happens inside one message it tells its observer in the order in which it happens; the time
-between two such lines is measured here.
+between two such lines is measured here. So are the requests of a transport, under client-go's names.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit
 
 from policyengine.framework.events import FLUSH
+from policyengine.kube.http.client import Response, Transport
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindFailed,
@@ -34,24 +37,24 @@ _logger = logging.getLogger(__name__)
 _NOTED = frozenset({BindSucceeded, BindFailed, BindUnknown, ProfileReplaced, ProfileRemoved})
 _KNOWN_HASHES = 1024
 _MANY_ATTEMPTS = 15
+FAILED = "<error>"
+"""client-go's code of a request without an answer."""
 
 
+@dataclass(slots=True)
 class _Pod:
     """What is known of a pod that is not bound yet."""
 
-    __slots__ = ("attempts", "began", "entered", "flushed", "mark", "profile", "refused_by", "waits_since")
-
-    def __init__(self, entered: float) -> None:
-        self.entered = entered
-        """When it came into the active queue first, on the core's clock."""
-        self.attempts = 0
-        self.flushed = False
-        """Whether nothing but time brought this attempt about."""
-        self.profile = ""
-        self.began = 0.0
-        self.mark = 0.0
-        self.waits_since: float | None = None
-        self.refused_by: tuple[str, ...] = ()
+    entered: float
+    """When it came into the active queue first, on the core's clock."""
+    attempts: int = 0
+    flushed: bool = False
+    """Whether nothing but time brought this attempt about."""
+    profile: str = ""
+    began: float = 0.0
+    mark: float = 0.0
+    waits_since: float | None = None
+    refused_by: tuple[str, ...] = ()
 
 
 class ObservedCore:
@@ -264,3 +267,28 @@ class ObservedCore:
             self._profiles.update({one.policy_hash: one.scheduler_name for one in self._state.profiles})
             name = self._profiles.setdefault(policy_hash, "")
         return name
+
+
+class ObservedTransport:
+    """Carries requests to the server of `url`, and counts them. Watches, which have no time-out, are not timed."""
+
+    def __init__(self, transport: Transport, url: str, metrics: SchedulerMetrics) -> None:
+        self._transport = transport
+        self._host = urlsplit(url).netloc
+        self._metrics = metrics
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        """As `Transport.request`."""
+        began, code = perf_counter(), FAILED
+        try:
+            response = await self._transport.request(method, path, **how)
+            code = str(response.status)
+            return response
+        finally:
+            self._metrics.rest_requests.add((code, method, self._host))
+            if how.get("timeout") is not None:
+                self._metrics.rest_duration.observe((method, self._host), perf_counter() - began)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()

@@ -18,7 +18,6 @@ from policyengine.version import __version__
 BUILD_INFO = "policyengine_build_info"
 EXPIRATION = "policyengine_certificate_expiration_timestamp_seconds"
 
-
 KEPT = 0.25
 """Seconds for which a page is shown again: it takes 5 ms of the thread that schedules, whoever asks however often."""
 

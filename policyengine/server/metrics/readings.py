@@ -20,12 +20,10 @@ def read_before_scrape(metrics: SchedulerMetrics, scheduler: Scheduler, clock: C
     """Have every gauge of the metrics read off this scheduler."""
 
     def read() -> None:
-        _read_queues(metrics, scheduler)
+        _read_pods(metrics, scheduler)
         _read_policies(metrics, scheduler)
         _read_candidates(metrics, scheduler)
-        _read_cache(metrics, scheduler)
         _read_runner(metrics, scheduler, clock)
-        _read_work(metrics, scheduler, clock)
 
     def ended(name: str, waited: float, worked: float) -> None:
         metrics.work_waited.observe((name,), waited)
@@ -34,16 +32,22 @@ def read_before_scrape(metrics: SchedulerMetrics, scheduler: Scheduler, clock: C
     for queue in scheduler.runner.writer.queues:
         for counts, _ in queue.depths:
             counts.observe = ended
-    metrics.before_scrape(read)
+    metrics.read = read
 
 
-def _read_queues(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
+def _read_pods(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
     pending: Counter[str] = Counter(dict.fromkeys(QUEUES.values(), 0))
     for profile in scheduler.state.profiles:
         for place, count in scheduler.state.pending_counts(profile.scheduler_name).items():
             if place in QUEUES:
                 pending[QUEUES[place]] += count
     metrics.pending.read(((queue,), float(count)) for queue, count in pending.items())
+    pods = scheduler.state.view.pods
+    assumed = (
+        sum(1 for pod in pods.values() if pod.state is PodState.ASSUMED) if scheduler.state.bindings_under_way else 0
+    )
+    sizes = {"nodes": scheduler.state.view.nodes.n, "pods": len(pods), "assumed_pods": assumed}
+    metrics.cache_size.read(((what,), float(size)) for what, size in sizes.items())
 
 
 def _read_policies(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
@@ -82,20 +86,6 @@ def _read_candidates(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
         metrics.candidate_decisions.add((*labels, "scheduled"), one.decided - one.refused)
 
 
-def _read_cache(metrics: SchedulerMetrics, scheduler: Scheduler) -> None:
-    pods = scheduler.state.view.pods
-    assumed = (
-        sum(1 for pod in pods.values() if pod.state is PodState.ASSUMED) if scheduler.state.bindings_under_way else 0
-    )
-    metrics.cache_size.read(
-        [
-            (("nodes",), float(scheduler.state.view.nodes.n)),
-            (("pods",), float(len(pods))),
-            (("assumed_pods",), float(assumed)),
-        ]
-    )
-
-
 def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
     runner, elector = scheduler.runner, scheduler.elector
     metrics.leader.read([((), float(elector is None or elector.holds()))])
@@ -111,11 +101,7 @@ def _read_runner(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) 
         ((reflector.resource.plural,), 0.0 if reflector.failing_since is None else now - reflector.failing_since)
         for reflector in runner.informers.reflectors
     )
-
-
-def _read_work(metrics: SchedulerMetrics, scheduler: Scheduler, clock: Clock) -> None:
-    now = clock.monotonic()
-    for queue in scheduler.runner.writer.queues:
+    for queue in runner.writer.queues:
         for counts, depth in queue.depths:
             if not counts.adds:
                 continue

@@ -45,16 +45,10 @@ class Covering:
     async def of(self, profile: Profile) -> Covered:
         """What the tests in the policy's text see of it."""
         key = profile.policy_hash, profile.name
-        if key not in self._known:
-            found = await self._asked(dict(profile.loaded_from.files), profile.name)
-            if found.problem:
-                return found
-            self._known[key] = found
-        return self._known[key]
-
-    async def _asked(self, files: dict[str, str], policy: str) -> Covered:
+        if key in self._known:
+            return self._known[key]
         try:
-            ended = await self._work.ended([files, policy], SECONDS, PATIENCE)
+            ended = await self._work.ended([dict(profile.loaded_from.files), profile.name], SECONDS, PATIENCE)
         except (NoProcess, NoAnswer, TimeoutError) as error:
             return Covered(problem=f"its tests could not be run: {error or 'no end in time'}")
         finally:
@@ -62,7 +56,10 @@ class Covering:
         if ended.by or ended.is_out_of_memory:
             return Covered(problem=f"its tests take more than {SECONDS:g} s, or too much memory")
         seen, outcomes, tests, missing, problem = ended.answer
-        return Covered(seen, outcomes, tests, {(file, line): said for file, line, said in missing}, problem)
+        found = Covered(seen, outcomes, tests, {(file, line): said for file, line, said in missing}, problem)
+        if not problem:
+            self._known[key] = found
+        return found
 
     def close(self) -> None:
         """End the process."""
@@ -79,13 +76,8 @@ def _covered(request: Any) -> Any:
     policies, findings = checked_files([Source(file, text) for file, text in files.items()])
     policy = next((one for one in policies if one.name == name), None)
     if policy is None or has_errors(findings):
-        return (
-            0,
-            0,
-            0,
-            [],
-            "its text needs plugins or params that are not known here; run `policyengine test --coverage`",
-        )
+        told = "its text needs plugins or params that are not known here; run `policyengine test --coverage`"
+        return 0, 0, 0, [], told
     tests, coverage = in_file_tests(policy), Coverage(policy)
     for _ in run_tests(TestedPolicy(policy, tests), coverage=coverage):
         pass

@@ -8,11 +8,10 @@ from statistics import median_low
 from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodState
-from policyengine.framework.profile import Profile
 from policyengine.scheduler.queue.queued_pods import Place
 from policyengine.scheduler.state import SchedulerState
-from policyengine.server import policy_pages
-from policyengine.server.pages import heat
+from policyengine.server import debug
+from policyengine.server.pages import nodes
 from policyengine.server.pages.source import Asked, Moment
 from policyengine.server.pages.waiting import by_reason
 
@@ -20,16 +19,18 @@ RECENT: Final = 60.0
 """Seconds over which bindings and waits are told."""
 SHOWN: Final = 50
 """Quotas, gangs and tenants that are listed."""
+PLACES: Final = 200
+"""Pods that are listed which are elsewhere under another policy."""
 
 
 def content(moment: Moment, asked: Asked) -> dict[str, Any]:
     """What the template shows."""
     state = moment.state
     queue = by_reason(state)
-    quota = policy_pages.quota(state)
+    quota = debug.quota(state)
     gangs = _gangs(state)
     return {
-        **heat.content(state, asked),
+        **nodes.picture(state, asked),
         "recent": recent(state, moment.now),
         "charts": [{**one, "mark": moment.now} for one in moment.charts],
         "queue": queue,
@@ -39,8 +40,8 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
         "left_out": {"quotas": max(0, len(quota["quotas"]) - SHOWN), "gangs": max(0, len(gangs) - SHOWN)},
         "tenants": sorted(quota["tenants"], key=lambda one: -one["share"])[:SHOWN],
         "gangs": gangs[:SHOWN],
-        "rollouts": policy_pages.rollout(state)["rollouts"],
-        "policies": policy_pages.status(state, moment.standings),
+        "rollouts": debug.rollout(state)["rollouts"],
+        "policies": debug.status(state, moment.standings),
         "ages": {one.scheduler_name: age(moment, one.scheduler_name) for one in state.profiles},
     }
 
@@ -54,7 +55,8 @@ def age(moment: Moment, scheduler_name: str) -> float | None:
 def recent(state: SchedulerState, now: float) -> dict[str, Any]:
     """`{seconds, bound, rate, median, p99}` of the pods that were given a node in the last minute: by this scheduler,
     or, where it gave none, by whom their conditions tell of. Times in seconds; None where there are none."""
-    waits = sorted(_waits(state, now)) or sorted(
+    lately = takewhile(lambda one: now - one[1].at <= RECENT, state.recent_placements())
+    waits = sorted(max(0.0, placed.at - placed.queued_at) for _, placed in lately) or sorted(
         max(0.0, pod.scheduled_at - pod.created_at)
         for pod in state.view.pods.values()
         if pod.state is PodState.BOUND and pod.scheduled_at is not None and 0 <= now - pod.scheduled_at <= RECENT
@@ -68,11 +70,6 @@ def recent(state: SchedulerState, now: float) -> dict[str, Any]:
     }
 
 
-def _waits(state: SchedulerState, now: float) -> Iterator[float]:
-    for _, placed in takewhile(lambda one: now - one[1].at <= RECENT, state.recent_placements()):
-        yield max(0.0, placed.at - placed.queued_at)
-
-
 def _resources(quota: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """`{name, used, guarantee, limit, part}`; `part`: of what it may use, in percent."""
     for name in sorted(quota["guarantee"].keys() | quota["limit"].keys() | quota["used"].keys()):
@@ -83,29 +80,50 @@ def _resources(quota: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _gangs(state: SchedulerState) -> list[dict[str, Any]]:
-    """`{rule, key, pods, message, first}` of the gangs of which some wait, those with most pods first."""
+    """`{rule, key, pods, message, held, first}` of the gangs of which some wait, those with most pods first."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for profile in state.profiles:
-        if not profile.gangs:
-            continue
-        for queued in state.queued(profile.scheduler_name)[1]:
-            named = _gang(profile, queued.pod)
-            if named is None:
+        for queued in state.queued(profile.scheduler_name)[1] if profile.gangs else ():
+            keys = ((rule.name, rule.key(queued.pod)) for rule in profile.gangs)
+            rule, key = next(((rule, key) for rule, key in keys if key is not None), ("", ""))
+            if not rule:
                 continue
-            gang = found.get(named)
-            if gang is None:
+            if (rule, key) not in found:
                 message = state.last_message(queued.uid) or queued.gate_message
-                held = queued.place is Place.HELD
-                gang = {"rule": named[0], "key": named[1], "pods": 0, "message": message, "held": held}
-                gang["first"] = queued.pod
-                found[named] = gang
-            gang["pods"] += 1
+                about = {"message": message, "held": queued.place is Place.HELD, "first": queued.pod}
+                found[rule, key] = {"rule": rule, "key": key, "pods": 0, **about}
+            found[rule, key]["pods"] += 1
     return sorted(found.values(), key=lambda one: (-one["pods"], one["key"]))
 
 
-def _gang(profile: Profile, pod: Any) -> tuple[str, str] | None:
-    for rule in profile.gangs:
-        key = rule.key(pod)
-        if key is not None:
-            return rule.name, key
-    return None
+def compared(moments: tuple[Moment, Moment]) -> dict[str, Any]:
+    """The same moment under two policies, side by side."""
+    first, second = (_places(one.state) for one in moments)
+    found = [
+        (key, first.get(key), second.get(key))
+        for key in sorted(first.keys() | second.keys())
+        if first.get(key) != second.get(key)
+    ]
+    return {"sides": [_side(one) for one in moments], "elsewhere": found[:PLACES], "count": len(found), "shown": PLACES}
+
+
+def _places(state: SchedulerState) -> dict[str, str]:
+    """Pod -> its node; empty for one that waits."""
+    return {pod.key: pod.node_name for pod in state.view.pods.values() if pod.state is not PodState.GONE}
+
+
+def _side(moment: Moment) -> dict[str, Any]:
+    state, queue = moment.state, by_reason(moment.state)
+    table = state.view.nodes
+    full = [(one, nodes.fullness(table, one)) for one in nodes.offered(table)[:4]]
+    return {
+        "recent": recent(state, moment.now),
+        "queue": queue,
+        "waiting": sum(one["count"] for one in queue),
+        "bound": sum(pod.state is PodState.BOUND for pod in state.view.pods.values()),
+        "full": [(one, round(float(values[values >= 0].mean())) if (values >= 0).any() else 0) for one, values in full],
+        "empty": int((table.pod_count == 0).sum()),
+        "nodes": table.n,
+        "policies": [(one.scheduler_name, one.name, one.policy_hash) for one in state.profiles],
+        "notes": moment.notes,
+    }

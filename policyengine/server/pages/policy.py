@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.evaluator import Evaluator
@@ -19,7 +19,7 @@ from policyengine.language.parsing import grammar
 from policyengine.language.parsing.tokens import tokens_of
 from policyengine.language.syntax.member_nodes import Block, Rule
 from policyengine.scheduler.state import SchedulerState
-from policyengine.server import policy_pages
+from policyengine.server import debug
 from policyengine.server.pages.overview import age
 from policyengine.server.pages.rendering import seconds
 from policyengine.server.pages.source import Asked, Moment, NotShown
@@ -65,8 +65,8 @@ class RuleUse:
 def all_content(moment: Moment, asked: Asked) -> dict[str, Any]:
     """What the list of policies shows."""
     ages = {one.scheduler_name: age(moment, one.scheduler_name) for one in moment.state.profiles}
-    rollouts = policy_pages.rollout(moment.state)["rollouts"]
-    return {"policies": policy_pages.status(moment.state, moment.standings), "ages": ages, "rollouts": rollouts}
+    rollouts = debug.rollout(moment.state)["rollouts"]
+    return {"policies": debug.status(moment.state, moment.standings), "ages": ages, "rollouts": rollouts}
 
 
 def content(moment: Moment, asked: Asked) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def content(moment: Moment, asked: Asked) -> dict[str, Any]:
     profile = next((one for one in state.profiles if one.scheduler_name == name), None)
     if profile is None:
         raise NotShown(404, f"no policy here serves `{name}`")
-    serving = policy_pages.status(state, moment.standings)["serving"]
+    serving = debug.status(state, moment.standings)["serving"]
     uses = uses_of(state, profile, moment.now)
     kept = [placed.at for _, placed in state.recent_placements()]
     since = max(moment.now - HOUR, min(kept, default=moment.now))
@@ -192,12 +192,8 @@ _CLASSES = {
     **dict.fromkeys(("INT", "UINT", "FLOAT", "QUANTITY", "DURATION"), "number"),
 }
 
-
-class Piece(NamedTuple):
-    """Part of a line. `kind`: keyword, string, number, comment, or empty."""
-
-    kind: str
-    text: str
+Piece = tuple[str, str]
+"""Part of a line: keyword, string, number, comment or nothing, and the text."""
 
 
 def highlighted(source: Source) -> list[list[Piece]]:
@@ -219,7 +215,7 @@ def _put(lines: list[list[Piece]], kind: str, text: str) -> None:
         if number:
             lines.append([])
         if line:
-            lines[-1].append(Piece(kind, line))
+            lines[-1].append((kind, line))
 
 
 def _kind(terminal: str) -> str:

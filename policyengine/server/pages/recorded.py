@@ -4,10 +4,10 @@ and pictures of all of it."""
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -17,25 +17,23 @@ import numpy as np
 
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
-from policyengine.plan.history import PastPod, read
+from policyengine.plan.history import read
 from policyengine.plan.rerun import PastPlay, alone
 from policyengine.recording.replay import Replay, Step
 from policyengine.recording.segment import UnusableRecording
-from policyengine.server.pages.source import Moment, NotShown
-from policyengine.trials.ledger import PodRecord
+from policyengine.server.pages.source import Moment, NotShown, Source
 from policyengine.trials.scenario import ScenarioError
 from policyengine.trials.trial import TrialTooLong
 
 
-class _Played(ABC):
+class _Played(Source):
     """Moments of something that is played: one after the other. The next goes on from the one before where it is
     later, and begins anew where it is not."""
 
-    is_live = False
-    title = ""
-    span: tuple[float, float] = (0.0, 0.0)
+    span: tuple[float, float]
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
         self._one_at_a_time = asyncio.Lock()
 
     @asynccontextmanager
@@ -58,8 +56,7 @@ class RecordedSource(_Played):
 
     def __init__(self, path: Path, registry: PluginRegistry) -> None:
         """Reads all of it once, without playing it. Raises `UnusableRecording`, `OSError`."""
-        super().__init__()
-        self.title = f"recording {path.name}"
+        super().__init__(f"recording {path.name}")
         self._path = path
         self._registry = registry
         self._replay: Replay | None = None
@@ -76,7 +73,9 @@ class RecordedSource(_Played):
             raise UnusableRecording(f"{path}: it holds no moment that could be shown")
         self.span = self._times[0], self._times[-1]
         self._notes = tuple(f"the recording is not whole: {note}" for note in replay.notes)
-        self._charts = charts(of_past(read(path, registry).pods), *self.span)
+        pods = read(path, registry).pods
+        times = [(one.came, one.bound, one.deleted if one.finished is None else one.finished) for one in pods]
+        self._charts = charts(times, *self.span)
 
     def _play(self, at: float) -> Moment:
         wanted = bisect_right(self._times, at)
@@ -103,8 +102,7 @@ class ReplannedSource(_Played):
 
     def __init__(self, path: Path, registry: PluginRegistry, profiles: Sequence[Profile]) -> None:
         """Reads all of it. Raises `UnusableRecording`, `OSError`."""
-        super().__init__()
-        self.title = f"{path.name} under {', '.join(f'policy {one.name}' for one in profiles)}"
+        super().__init__(f"{path.name} under {', '.join(f'policy {one.name}' for one in profiles)}")
         self._history = read(path, registry)
         served = {one.scheduler_name for one in profiles}
         self._profiles = [*profiles, *(one for name, one in self._history.profiles.items() if name not in served)]
@@ -123,7 +121,9 @@ class ReplannedSource(_Played):
             self._past = PastPlay(self._history, alone(self._history), self._profiles, 0)
         self._at = at
         self._past.play_to(at - self._history.start)
-        drawn = charts(of_played(self._past.ledger.pods.values(), self._history.start), *self.span)
+        pods, start = self._past.ledger.pods.values(), self._history.start
+        times = [(start + one.created, _since(start, one.bound), _since(start, one.ended)) for one in pods]
+        drawn = charts(times, *self.span)
         return Moment(self._past.trial.state, at, self.title, notes=self._notes, charts=drawn)
 
 
@@ -133,26 +133,12 @@ STRETCHES: Final = 150
 """Of equal length, into which the time is cut."""
 
 
-def of_past(pods: Iterable[PastPod]) -> list[Times]:
-    """Of pods as they were recorded."""
-    return [(one.came, one.bound, one.deleted if one.finished is None else one.finished) for one in pods]
+def _since(start: float, seconds: float | None) -> float | None:
+    return None if seconds is None else start + seconds
 
 
-def of_played(pods: Iterable[PodRecord], start: float) -> list[Times]:
-    """Of pods that were played anew; `start`: of the play, in seconds since the epoch."""
-    return [
-        (
-            start + one.created,
-            None if one.bound is None else start + one.bound,
-            None if one.ended is None else start + one.ended,
-        )
-        for one in pods
-    ]
-
-
-def charts(pods: Iterable[Times], start: float, end: float) -> list[dict[str, Any]]:
+def charts(told: Sequence[Times], start: float, end: float) -> list[dict[str, Any]]:
     """What `charts.js` draws: pods, and seconds, at the end of each stretch or in it. Times are since the epoch."""
-    told = list(pods)
     edges = np.linspace(start, max(end, start + 1e-3), STRETCHES + 1)
     came = np.sort([one[0] for one in told])
     left = np.sort([at for _, bound, gone in told if (at := gone if bound is None else bound) is not None])

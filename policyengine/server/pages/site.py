@@ -23,7 +23,7 @@ from aiohttp import web
 from policyengine.clock import Clock
 from policyengine.control_characters import escaped
 from policyengine.server.callers import Handler
-from policyengine.server.pages import compare, nodes, overview, pod, policy, rendering
+from policyengine.server.pages import nodes, overview, pod, policy, rendering
 from policyengine.server.pages.covering import Covered, Covering
 from policyengine.server.pages.source import Asked, Moment, NotShown, Source
 from policyengine.server.pages.viewers import STREAM, Parts, Viewers
@@ -45,7 +45,6 @@ HEADERS: Final = {
 }
 _STATIC: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
 _PORT: Final = re.compile(r":\d*$")
-
 
 Content = Callable[[Moment, Asked], dict[str, Any]]
 """What a page's template shows. Raises `NotShown`."""
@@ -162,7 +161,7 @@ class Site:
         at = moment_of(request.query.get("at"))
         first, second = self._sources.values()
         async with first.moment(at) as was, second.moment(at) as would:
-            told = compare.content((was, would))
+            told = overview.compared((was, would))
             frame = self._frame(request, at) | {"now": was.now, "titles": (first.title, second.title)}
             return web.Response(text=rendering.page("compare.html", frame | told), content_type="text/html")
 
@@ -174,7 +173,8 @@ class Site:
         covered = await self._covered(request, at) if "coverage" in request.query else None
         asked = Asked(request.match_info, request.query, self._clock.monotonic, covered)
         async with self._source(request).moment(at) as moment:
-            return {**self._frame(request, at), **_told(moment), **content(moment, asked)}
+            told = {"now": moment.now, "who": moment.who, "leads": moment.leads, "notes": moment.notes}
+            return {**self._frame(request, at), **told, **content(moment, asked)}
 
     async def _covered(self, request: web.Request, at: float | None) -> Covered | None:
         """What the tests see of the policy that this page is about; None where it is about none."""
@@ -221,10 +221,6 @@ class Site:
     def _refusal(self, request: web.Request, status: int, message: str) -> web.Response:
         html = rendering.page("refusal.html", self._frame(request, None) | {"message": message, "status": status})
         return web.Response(status=status, text=html, content_type="text/html")
-
-
-def _told(moment: Moment) -> dict[str, Any]:
-    return {"now": moment.now, "who": moment.who, "leads": moment.leads, "notes": moment.notes}
 
 
 def _steps(span: tuple[float, float] | None, at: float | None) -> list[tuple[str, float | None]]:

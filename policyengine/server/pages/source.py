@@ -4,12 +4,16 @@ at a time."""
 from __future__ import annotations
 
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from policyengine.clock import Clock
+from policyengine.diagnosis.dump import DumpedObject
+from policyengine.diagnosis.forecast import Fate, played
+from policyengine.framework.profile import Profile
 from policyengine.kube.policies.precedence import SourceKey, Standing
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.state import SchedulerState
@@ -55,67 +59,67 @@ class Asked:
     """What the tests of the policy that is asked about see of it, where that is asked for."""
 
 
-class Source(Protocol):
+class Source(ABC):
     """Where moments come from."""
 
-    @property
-    def title(self) -> str:
-        """What is looked at, in a few words."""
+    is_live = False
+    """Whether it changes by itself."""
+    span: tuple[float, float] | None = None
+    """The first and last moment that can be asked for, in seconds since the epoch; None where there is only one."""
 
-    @property
-    def is_live(self) -> bool:
-        """Whether it changes by itself."""
+    def __init__(self, title: str) -> None:
+        """`title`: what is looked at, in a few words."""
+        self.title = title
 
-    @property
-    def span(self) -> tuple[float, float] | None:
-        """The first and last moment that can be asked for, in seconds since the epoch; None where there is only one."""
-
+    @abstractmethod
     def moment(self, at: float | None = None) -> AbstractAsyncContextManager[Moment]:
         """The state at that moment, or at the last one. Raises `NotShown`."""
 
 
-class LiveSource:
-    """The scheduler of this process."""
+class Present(Source):
+    """Nothing but the present: the moment that `read` gives."""
 
-    is_live = True
-    span = None
-
-    def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
-        self._scheduler = scheduler
-        self._clock = clock
-
-    @property
-    def title(self) -> str:
-        """Its host's name."""
-        return f"scheduler on {socket.gethostname()}"
+    def __init__(self, title: str, read: Callable[[], Moment], is_live: bool = False) -> None:
+        super().__init__(title)
+        self.is_live = is_live
+        self._read = read
 
     @asynccontextmanager
     async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
         """As it is."""
-        elector = self._scheduler.elector
-        yield Moment(
-            self._scheduler.state,
-            self._clock.now(),
-            socket.gethostname() if elector is None else elector.identity,
-            elector is None or elector.holds(),
-            self._scheduler.reloader.standings,
+        yield self._read()
+
+
+def of_scheduler(scheduler: Scheduler, clock: Clock) -> Source:
+    """The scheduler of this process."""
+    host = socket.gethostname()
+
+    def read() -> Moment:
+        elector = scheduler.elector
+        who, leads = (host, True) if elector is None else (elector.identity, elector.holds())
+        return Moment(scheduler.state, clock.now(), who, leads, scheduler.reloader.standings)
+
+    return Present(f"scheduler on {host}", read, is_live=True)
+
+
+def dumped(
+    where: str, objects: Sequence[DumpedObject], profiles: Sequence[Profile], notes: Sequence[str], now: float
+) -> Source:
+    """The cluster once the scheduler has tried all pods that wait in it (`forecast`)."""
+    told, state = played(objects, profiles, now)
+    placed = sum(one.what is Fate.BOUND for one in told.pods)
+    said = [*notes]
+    if told.pods:
+        said.append(
+            f"this is a file, in which {len(told.pods):,} pods wait: shown is what the scheduler would make of them; "
+            f"{placed:,} of them get a node"
         )
-
-
-class StillSource:
-    """A state that does not change."""
-
-    is_live = False
-    span = None
-
-    def __init__(self, title: str, moment: Moment) -> None:
-        self.title = title
-        self._moment = moment
-
-    @asynccontextmanager
-    async def moment(self, at: float | None = None) -> AsyncIterator[Moment]:
-        """The only one."""
-        yield self._moment
+    if told.evicted:
+        said.append(f"{len(told.evicted):,} pods had to go for others")
+    if not told.is_complete:
+        said.append("the bound on the work was reached: not every pod was tried")
+    moment = Moment(state, now + told.seconds, where, None, notes=tuple(said))
+    return Present(where, lambda: moment)
 
 
 T = TypeVar("T")

@@ -95,7 +95,9 @@ class Viewers:
             if request.transport is not None:
                 request.transport.abort()  # its end would wait for the same reader
         finally:
-            self._drop(page, viewer)
+            viewers.discard(viewer)
+            if not viewers:
+                del self._pages[page]
         return response
 
     async def _send(self, viewer: _Viewer, response: web.StreamResponse) -> None:
@@ -109,12 +111,6 @@ class Viewers:
                 text = f"data: {json.dumps(parts, ensure_ascii=False)}\n\n"
             async with asyncio.timeout(PATIENCE):
                 await response.write(text.encode(errors="replace"))
-
-    def _drop(self, page: str, viewer: _Viewer) -> None:
-        _, viewers = self._pages[page]
-        viewers.discard(viewer)
-        if not viewers:
-            del self._pages[page]
 
     async def _render_again_and_again(self) -> None:
         while self._pages:

@@ -39,7 +39,6 @@ OF_NODE = "policyengine.io/reward"
 """The annotation of the node's own reward."""
 TOLERANCE = 0.01
 
-
 PODS = Kind("Pod", "pods", WatchedPod)
 """Finished ones too: how they ended is what is to be learnt."""
 EVENTS = Kind(
@@ -95,8 +94,10 @@ class Monitor:
             except ValueError as error:
                 self._may_save = False
                 self._on_problem(f"what was learnt before cannot be read: {error}; it begins anew, and is not saved")
-        work = (self._follow_pods, self._follow_nodes, self._follow_events, self._rounds)
-        tasks = [asyncio.create_task(one()) for one in work]
+        book = self._book
+        pods = self._follow(self._pods, book.observe, book.gone, book.pods)
+        work = (pods, self._follow_nodes(), self._follow_events(), self._rounds())
+        tasks = [asyncio.create_task(one) for one in work]
         stopped = asyncio.create_task(stop.wait())
         try:
             done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -156,10 +157,6 @@ class Monitor:
         if text not in self._told and text not in self._problems:
             self._on_problem(text)
         self._problems.add(text)
-
-    async def _follow_pods(self) -> None:
-        book = self._book
-        await self._follow(self._pods, book.observe, book.gone, book.pods)
 
     async def _follow_events(self) -> None:
         await self._pods.synced.wait()  # whose they are is known by then

@@ -18,8 +18,7 @@ from policyengine.scheduler.messages import Tick
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.metrics import observed
-from policyengine.server.metrics.observed import ObservedCore
-from policyengine.server.metrics.observed_client import ObservedTransport
+from policyengine.server.metrics.observed import ObservedCore, ObservedTransport
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.server.tracing import PodTraces

@@ -41,7 +41,7 @@ def text(family: Family) -> list[str]:
     st.lists(st.tuples(st.sampled_from(["a", "b"]), st.sampled_from([*BUCKETS, 0.0, 0.0015, 1.0, 7.5])), max_size=30)
 )
 def test_a_histogram_shows_what_prometheus_clients_shows(values: list[tuple[str, float]]) -> None:
-    ours = Histogram("h_seconds", "Help.", ("which",), BUCKETS)
+    ours = Histogram("h_seconds{which}", "Help.", BUCKETS)
     registry = CollectorRegistry()
     theirs = TheirHistogram("h_seconds", "Help.", ("which",), buckets=BUCKETS, registry=registry)
     for which, value in values:
@@ -56,7 +56,7 @@ def test_a_counter_without_labels_is_shown_from_the_start() -> None:
 
 
 def test_a_gauge_forgets_what_came_to_nothing() -> None:
-    gauge = Gauge("g", "Help.", ("x",))
+    gauge = Gauge("g{x}", "Help.")
     gauge.add(("a",), 2)
     gauge.add(("b",), 1)
     gauge.add(("a",), -2)

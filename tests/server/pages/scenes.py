@@ -11,7 +11,7 @@ from policyengine.clock import SystemClock
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.listening import listening
 from policyengine.server.pages.site import Site
-from policyengine.server.pages.source import Moment, Source, StillSource
+from policyengine.server.pages.source import Moment, Present, Source
 
 
 class Pages:
@@ -44,7 +44,8 @@ async def pages(
     source: Source | SchedulerState, now: float = 0.0, hosts: Sequence[str] = (), other: Source | None = None
 ) -> AsyncIterator[Pages]:
     if isinstance(source, SchedulerState):
-        source = StillSource("still", Moment(source, now, "test"))
+        still = Moment(source, now, "test")
+        source = Present("still", lambda: still)
     application = web.Application()
     site = Site(source, SystemClock(), hosts, other)
     site.add_to(application)

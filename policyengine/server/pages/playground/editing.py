@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,45 +36,38 @@ def _whole(path: str, text: str) -> PolicyText:
     return PolicyText(source, source)
 
 
-class Editor:
-    """One text, as an editor holds it."""
+def findings(given: Toolchain, text: str) -> list[Json]:
+    """Diagnostics of LSP, each with `actions`: `{title, edits}`."""
+    project, reading = _opened(given, text)
+    found = []
+    for one in project.findings_in(reading)[:SHOWN]:
+        actions = code_actions(reading, [one], one.span, [lsp.CodeActionKind.QuickFix])
+        changes = [(action.title, action.edit.changes if action.edit is not None else None) for action in actions]
+        said = [{"title": title, "edits": _plain(edits[URI] if edits else [])} for title, edits in changes]
+        found.append(_plain(reading.document.published(one)) | {"actions": said})
+    return found
 
-    def __init__(self, given: Toolchain, text: str) -> None:
-        self._project = _Alone(given)
-        self._document = self._project.open(URI, text, 0)
 
-    @property
-    def _reading(self) -> Reading:
-        return next(self._project.readings(self._document))
+def completions(given: Toolchain, text: str, place: Json) -> list[Json]:
+    """What may be written at a place, a position of LSP: completion items."""
+    project, reading = _opened(given, text)
+    return [_plain(one) for one in completion(project, reading, _offset(reading, place))[:SHOWN]]
 
-    def findings(self) -> list[Json]:
-        """Diagnostics of LSP, each with `actions`: `{title, edits}`."""
-        reading = self._reading
-        found = self._project.findings_in(reading)[:SHOWN]
-        return [
-            _plain(self._document.published(one))
-            | {"actions": list(self._actions(code_actions(reading, [one], one.span, [lsp.CodeActionKind.QuickFix])))}
-            for one in found
-        ]
 
-    def _actions(self, actions: Sequence[lsp.CodeAction]) -> Iterator[Json]:
-        for one in actions:
-            changes = one.edit.changes if one.edit is not None else None
-            yield {"title": one.title, "edits": _plain(changes[URI] if changes else [])}
+def hovered(given: Toolchain, text: str, place: Json) -> Json | None:
+    """What to show at a place: a hover of LSP, its text Markdown."""
+    project, reading = _opened(given, text)
+    found = hover(reading, _offset(reading, place), project.findings_in(reading))
+    return None if found is None else _plain(found)
 
-    def completions(self, offset: int) -> list[Json]:
-        """What may be written at a place: completion items of LSP."""
-        return [_plain(one) for one in completion(self._project, self._reading, offset)[:SHOWN]]
 
-    def hovered(self, offset: int) -> Json | None:
-        """What to show at a place: a hover of LSP, its text Markdown."""
-        reading = self._reading
-        found = hover(reading, offset, self._project.findings_in(reading))
-        return None if found is None else _plain(found)
+def _opened(given: Toolchain, text: str) -> tuple[Project, Reading]:
+    project = _Alone(given)
+    return project, next(project.readings(project.open(URI, text, 0)))
 
-    def offset(self, place: Json) -> int:
-        """The offset of a position of LSP."""
-        return self._document.lines.offset(lsp.Position(int(place["line"]), int(place["character"])))
+
+def _offset(reading: Reading, place: Json) -> int:
+    return reading.document.lines.offset(lsp.Position(int(place["line"]), int(place["character"])))
 
 
 class _Alone(Project):

@@ -111,7 +111,8 @@ def _played(result: CompileResult, before: str, text: str, registry: PluginRegis
     old = _before(before, after, registry, notes)
     memberships = Memberships(old or (), after)
     run = cluster.play(after, memberships)
-    pods = sorted((pod for pod in run.ledger.pods.values() if _is_asked(pod)), key=lambda pod: pod.bound is not None)
+    asked = [pod for pod in run.ledger.pods.values() if pod.attempts > 0 or pod.bound is None]  # somebody had to decide
+    pods = sorted(asked, key=lambda pod: pod.bound is not None)
     return {
         "where": f"{cluster.where}, {clock(run.end)}",
         "bound": sum(pod.bound is not None for pod in pods),
@@ -124,11 +125,6 @@ def _played(result: CompileResult, before: str, text: str, registry: PluginRegis
         "series": _series(run),
         "plan": None if old is None else _plan(cluster, old, after, memberships, run),
     }
-
-
-def _is_asked(pod: PodRecord) -> bool:
-    """Whether somebody here had to decide about it."""
-    return pod.attempts > 0 or pod.bound is None
 
 
 def _pod(pod: PodRecord) -> Json:

@@ -25,7 +25,7 @@ from policyengine.kube.limited_work import Ended, LimitedWork, NoAnswer, NoProce
 from policyengine.language.parsing.grammar import word_terminals
 from policyengine.server.listening import Bodies, BodyRefused
 from policyengine.server.pages import rendering
-from policyengine.server.pages.playground import starts, work
+from policyengine.server.pages.playground import texts, work
 
 if TYPE_CHECKING:
     from policyengine.server.language_server.documents import Toolchain  # of the extra `lsp`
@@ -39,7 +39,6 @@ LARGEST: Final = 8 << 20
 TOGETHER: Final = 32 << 20
 WAITING: Final = 16
 """Questions that may wait for a processor."""
-
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
@@ -80,7 +79,7 @@ class Playground:
     def page(self, frame: Mapping[str, Any]) -> web.Response:
         """The page. `frame`: what every page has around its own."""
         config = {"words": sorted(word_terminals()), "edits": work.edits(), "most": LARGEST // 2}
-        shown = {**frame, "starts": starts.names(), "config": config}
+        shown = {**frame, "starts": texts.names(), "config": config}
         return web.Response(text=rendering.page("playground.html", shown), content_type="text/html")
 
     async def ask(self, request: web.Request) -> web.Response:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.config import process
-from policyengine.server.pages.playground import exports, starts
+from policyengine.server.pages.playground import texts
 from policyengine.server.pages.playground.evaluation import evaluate
 from policyengine.server.pages.playground.tried_cluster import Unusable
 
@@ -30,7 +30,7 @@ def prepared(registry: str, toolchain: str) -> Work:
     process.start_logging("warning", "text")
     plugins: PluginRegistry = pkgutil.resolve_name(registry)()
     answers = _answers(plugins) | (_editing(toolchain) if edits() else {})
-    first = starts.start("", plugins)
+    first = texts.start("", plugins)
     for before in ("", first["policy"].replace("weight 1", "weight 2")):
         evaluate(first["policy"], before, first["cluster"], plugins)  # whatever the first question makes once for all
     if "findings" in answers:
@@ -64,25 +64,19 @@ def _answer(answers: Mapping[str, Answer], asked: Json) -> Json:
 def _answers(registry: PluginRegistry) -> dict[str, Answer]:
     return {
         "evaluate": lambda asked: evaluate(asked["policy"], asked["before"], asked["cluster"], registry),
-        "export": lambda asked: exports.exported(asked["what"], asked["policy"], asked["cluster"], registry),
-        "start": lambda asked: starts.start(asked["what"], registry),
-        "tests": lambda asked: starts.test_names(asked["policy"], registry),
-        "cluster": lambda asked: starts.test_cluster(asked["policy"], asked["what"], registry),
+        "export": lambda asked: texts.exported(asked["what"], asked["policy"], asked["cluster"], registry),
+        "start": lambda asked: texts.start(asked["what"], registry),
+        "tests": lambda asked: texts.test_names(asked["policy"], registry),
+        "cluster": lambda asked: texts.test_cluster(asked["policy"], asked["what"], registry),
     }
 
 
 def _editing(toolchain: str) -> dict[str, Answer]:
-    from policyengine.server.pages.playground.editing import Editor
-    from policyengine.server.pages.playground.editing import toolchain as alone
+    from policyengine.server.pages.playground import editing
 
-    tools = alone(pkgutil.resolve_name(toolchain)())
-
-    def at(asked: Json, of: Callable[[Editor, int], Any]) -> Any:
-        editor = Editor(tools, asked["policy"])
-        return of(editor, editor.offset(asked["at"]))
-
+    tools = editing.toolchain(pkgutil.resolve_name(toolchain)())
     return {
-        "findings": lambda asked: Editor(tools, asked["policy"]).findings(),
-        "complete": lambda asked: at(asked, Editor.completions),
-        "hover": lambda asked: at(asked, Editor.hovered),
+        "findings": lambda asked: editing.findings(tools, asked["policy"]),
+        "complete": lambda asked: editing.completions(tools, asked["policy"], asked["at"]),
+        "hover": lambda asked: editing.hovered(tools, asked["policy"], asked["at"]),
     }

@@ -20,7 +20,7 @@ from policyengine.server.pages import rendering
 from policyengine.server.pages.playground import page
 from policyengine.server.pages.playground.page import Playground
 from policyengine.server.pages.site import Site
-from policyengine.server.pages.source import Moment, StillSource
+from policyengine.server.pages.source import Moment, Present
 from tests.server.pages.playground.texts import POLICY, SCENARIO
 
 ASK = "/ui/playground/ask"
@@ -31,7 +31,7 @@ async def site(with_playground: bool = True) -> AsyncIterator[tuple[aiohttp.Clie
     """A client of the pages, and the headers that their own page sends."""
     application = web.Application()
     playground = Playground(installed_registry, toolchain) if with_playground else None
-    Site(StillSource("still", Moment(SchedulerState(), 0.0, "test")), SystemClock(), playground=playground).add_to(
+    Site(Present("still", lambda: Moment(SchedulerState(), 0.0, "test")), SystemClock(), playground=playground).add_to(
         application
     )
     async with (

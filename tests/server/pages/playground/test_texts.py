@@ -8,8 +8,7 @@ from policyengine import plain_yaml
 from policyengine.kube.policies.compiling import compiled
 from policyengine.plugins.registry import IN_TREE
 from policyengine.server.pages.playground.evaluation import evaluate
-from policyengine.server.pages.playground.exports import exported
-from policyengine.server.pages.playground.starts import names, start
+from policyengine.server.pages.playground.texts import exported, names, start
 from policyengine.server.pages.playground.tried_cluster import Unusable
 from policyengine.trials.simulation import Simulation
 from tests.server.pages.playground.texts import DUMP, POLICY, SCENARIO
