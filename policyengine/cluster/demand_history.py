@@ -98,8 +98,6 @@ class SavedHistory(msgspec.Struct, frozen=True):
 class Moments:
     """Count, means and covariances of one group."""
 
-    __slots__ = ("_covariance", "_mean", "_shown", "count")
-
     def __init__(self) -> None:
         self.count = 0
         self._mean: dict[str, float] = {}

@@ -32,19 +32,6 @@ def _number_of(what: object) -> int:
 class DeviceSlice:
     """One version of a slice."""
 
-    __slots__ = (
-        "_looks",
-        "draws",
-        "is_plain",
-        "is_slow",
-        "members",
-        "name",
-        "number",
-        "pool",
-        "shape",
-        "source",
-    )
-
     def __init__(self, source: ResourceSlice, members: Mapping[str, DeviceSlice]) -> None:
         """`members`: the slices of its pool, by name; it becomes one of them."""
         spec = source.spec

@@ -33,8 +33,6 @@ class Journal:
     is told to compute everything again.
     """
 
-    __slots__ = ("_entries", "_first", "position", "row_count")
-
     def __init__(self) -> None:
         self._entries: list[int] = []
         self._first = 0
@@ -94,8 +92,6 @@ class EncodedColumn(Generic[V]):
     Equal values of one type share a number. Values that cannot be hashed are told apart by identity.
     """
 
-    __slots__ = ("_known", "ids", "read", "some_absent", "values")
-
     def __init__(self, read: Callable[[int], V | None], rows: int) -> None:
         """`read`: row -> its value, None without one."""
         self.read = read
@@ -148,8 +144,6 @@ class EncodedColumn(Generic[V]):
 
 class ValueTable:
     """What a function says of each value of an encoded column, by id; only values that came since are asked about."""
-
-    __slots__ = ("_answers", "_of", "_values")
 
     def __init__(self, of: Callable[[Any], object], dtype: type[np.generic], absent: object = 0) -> None:
         """`absent`: what is said of rows without a value."""

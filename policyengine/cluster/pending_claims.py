@@ -31,8 +31,6 @@ class PendingClaim:
 class PendingClaims:
     """What is under way, by claim and pod."""
 
-    __slots__ = ("_by_claim", "_changed", "_written")
-
     def __init__(self, changed: Callable[[], None]) -> None:
         """`changed` is called at every change."""
         self._by_claim: dict[str, dict[str, PendingClaim]] = {}

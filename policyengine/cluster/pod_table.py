@@ -30,8 +30,6 @@ Read = Callable[[PodInfo], Any]
 class NumberColumn:
     """`values[place]`, int64 or bool, and whether there is one."""
 
-    __slots__ = ("present", "read", "some_absent", "values")
-
     def __init__(self, read: Callable[[int], Any], dtype: type[np.generic], places: int) -> None:
         """`read`: place -> an int or bool, None without one."""
         self.read = read

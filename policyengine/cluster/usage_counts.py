@@ -31,8 +31,6 @@ class Grouping(Protocol):
 class UsageCounts:
     """The sums of one grouping. Only `ClusterView` adds and removes."""
 
-    __slots__ = ("_groups", "_sums", "changed")
-
     def __init__(self, pods: Iterable[tuple[PodInfo, Groups]] = ()) -> None:
         self._sums: dict[Hashable, dict[str, int]] = {}
         self._groups: dict[str, Groups] = {}
@@ -76,8 +74,6 @@ class UsageCounts:
 
 class UsageByGrouping:
     """The usage counts of a view, each kept as long as its grouping lives."""
-
-    __slots__ = ("_by_grouping",)
 
     def __init__(self) -> None:
         self._by_grouping: WeakKeyDictionary[Grouping, UsageCounts] = WeakKeyDictionary()

@@ -61,8 +61,6 @@ def all_rows(n: int) -> Rows:
 class ChangeLog:
     """The deltas of one derived array, update by update. A reader remembers a position and asks what came since."""
 
-    __slots__ = ("_deltas", "position")
-
     def __init__(self) -> None:
         self._deltas: list[Delta] = []
         self.position = 1
@@ -91,8 +89,6 @@ class ChangeLog:
 
 class Reader:
     """Follows the logs of the arrays that an array is derived from."""
-
-    __slots__ = ("_logs", "_seen")
 
     def __init__(self, logs: Iterable[ChangeLog]) -> None:
         self._logs: Sequence[ChangeLog] = tuple(logs)

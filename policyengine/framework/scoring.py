@@ -102,8 +102,6 @@ def nearest(rows: Rows, name_hash: NDArray[np.uint64], pod_uid: str) -> int:
 class Ring:
     """The nodes of a table in the order of the hashes of their names."""
 
-    __slots__ = ("_sorted", "name_hash", "order", "place")
-
     def __init__(self, name_hash: NDArray[np.uint64]) -> None:
         self.name_hash = name_hash.copy()
         self.order: Rows = np.argsort(name_hash, kind="stable").astype(np.int64)
@@ -134,8 +132,6 @@ class Ring:
 
 class BestNodes:
     """The nodes with the highest total, kept while single totals change."""
-
-    __slots__ = ("_highest", "_marked", "_place_of", "count", "ring")
 
     def __init__(self, ring: Ring, totals: NDArray[np.int64]) -> None:
         self.ring = ring

@@ -25,8 +25,6 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 class Incoming:
     """The pod to be placed, as the terms of others see it, and the namespaces as its own terms see them."""
 
-    __slots__ = ("_namespace", "_namespace_labels", "_namespaces", "labels", "terms")
-
     def __init__(self, pod: PodInfo, terms: Terms, snapshot: Snapshot) -> None:
         self.terms = terms
         self.labels = pod.labels
@@ -60,8 +58,6 @@ class AffinityCounts:
     A key that no node has is left out: one pod may have terms with thousands of those, and all that come after it would
     count them too.
     """
-
-    __slots__ = ("_among", "_effects", "_keys", "_node_position", "_presence", "by_key")
 
     def __init__(
         self,

@@ -39,8 +39,6 @@ class _FilterState:
     """The verdict on every node, from three counts: near whom the pod must be, from whom it must be away, and whose
     anti-affinity it must respect."""
 
-    __slots__ = ("_anti_affinity", "_existing", "_is_first", "_near", "column", "incoming")
-
     status = SUCCESS
     """What PreFilter says."""
 
@@ -96,8 +94,6 @@ class _FilterState:
 
 class _ScoreState:
     """The summed preferences at every node."""
-
-    __slots__ = ("_matches", "_weights", "column")
 
     def __init__(self, incoming: Incoming, hard_weight: int) -> None:
         own = incoming.terms.preferred
@@ -176,15 +172,13 @@ class InterPodAffinity:
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return SUCCESS, state
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Affinity first, then anti-affinity, then the anti-affinity of pods on the nodes."""
-        affinity: _FilterState = state
-        return Verdicts(affinity.column[rows], _REFUSALS)
+        return Verdicts(state.column[rows], _REFUSALS)
 
-    def is_eviction_blind(self, state: State) -> bool:
+    def is_eviction_blind(self, state: _FilterState | None) -> bool:
         """Whether the pod requires no affinity and no domain refuses it: with fewer pods none does either."""
-        affinity: _FilterState | None = state
-        return affinity is None or (not affinity.incoming.terms.affinity and not affinity.column.any())
+        return state is None or (not state.incoming.terms.affinity and not state.column.any())
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where no term of either side matches."""
@@ -197,10 +191,9 @@ class InterPodAffinity:
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return state.status, state
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: _ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The sums of the node's domains."""
-        preferences: _ScoreState = state
-        return preferences.column[rows]
+        return state.column[rows]
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Linear between the smallest and the largest sum, truncated; 0 for all where they are equal."""
@@ -211,11 +204,12 @@ class InterPodAffinity:
         share: Scores = (MAX_NODE_SCORE * ((raw - least) / float(most - least))).astype(np.int64)
         return share
 
-    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+    def update(
+        self, state: _FilterState | _ScoreState, snapshot: Snapshot, changed: Rows
+    ) -> tuple[Status, Rows | None]:
         """All rows where the verdict, or the sum of preferences, may have changed."""
-        known: _FilterState | _ScoreState = state
-        rows = known.update(snapshot.nodes, changed)
-        return known.status, rows
+        rows = state.update(snapshot.nodes, changed)
+        return state.status, rows
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that change domains."""

@@ -142,16 +142,14 @@ class NodeAffinity:
             return _CONFLICT, None
         return SUCCESS, wanted
 
-    def narrow(self, state: State) -> frozenset[str] | None:
+    def narrow(self, state: _Wanted) -> frozenset[str] | None:
         """The nodes named by matchFields, where every term names some."""
-        wanted: _Wanted = state
-        return wanted.names
+        return state.names
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _Wanted, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """The added affinity first, then the pod's own."""
-        wanted: _Wanted = state
         refused = np.zeros(len(rows), dtype=np.int16)
-        for selector in wanted.required:
+        for selector in state.required:
             refused[~selector.mask(snapshot.nodes, rows)] = _POD
         if self._added is not None:
             refused[~self._added.mask(snapshot.nodes, rows)] = _ENFORCED
@@ -164,11 +162,10 @@ class NodeAffinity:
             return SKIP, None
         return SUCCESS, [terms for terms in (preferred, self._added_preferred) if terms is not None]
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: list[Preferences], snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The weights of the terms that match."""
-        preferences: list[Preferences] = state
         total = np.zeros(len(rows), dtype=np.int64)
-        for terms in preferences:
+        for terms in state:
             total += terms.scores(snapshot.nodes, rows)
         return total
 

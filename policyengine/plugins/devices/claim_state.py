@@ -65,8 +65,6 @@ def extended_claims(pod: PodInfo, snapshot: Snapshot) -> ExtendedClaims | None:
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
-    __slots__ = ("_extended", "_outcomes", "_wanted", "available_on", "claims", "devices", "signature", "unavailable")
-
     def __init__(
         self,
         claims: Sequence[ResourceClaim],

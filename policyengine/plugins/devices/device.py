@@ -99,8 +99,6 @@ class SliceDevice:
     evaluation read any: that of `device.attributes["gpu.example"].memory > 4` read one, so UUIDs do not matter to it.
     """
 
-    __slots__ = ("_answers", "device", "draws", "id", "preventing")
-
     def __init__(self, driver: str, pool: str, device: Device) -> None:
         self.id: DeviceID = (driver, pool, device.name)
         self.device = device

@@ -48,8 +48,6 @@ class Reach:
 class Slice:
     """A slice with its devices, which are made when a search first looks at one; once for each version."""
 
-    __slots__ = ("_devices", "_each", "pool", "source")
-
     def __init__(self, source: DeviceSlice) -> None:
         self.source = source
         self.pool = source.pool

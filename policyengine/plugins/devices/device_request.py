@@ -183,8 +183,6 @@ class Constraint:
     request, and with none where that one was given up (constraint.go, v1.36).
     """
 
-    __slots__ = ("_attribute", "_count", "_last", "_requests", "forgets")
-
     def __init__(self, attribute: str, requests: frozenset[str], distinct: bool) -> None:
         """`attribute`: fully qualified. `requests`: names, `request/alternative` included; none means all requests."""
         self._attribute = attribute

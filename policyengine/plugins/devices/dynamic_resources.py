@@ -151,25 +151,24 @@ class DynamicResources:
         found = self._state(pod, snapshot)
         return (found, None) if isinstance(found, Status) else (SUCCESS, found)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: ClaimsState, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes without devices for all claims, or out of reach of an allocated one, are refused."""
-        claims: ClaimsState = state
         nodes = snapshot.nodes
-        refused = np.full(len(rows), _NOT_AVAILABLE if claims.unavailable else 0, dtype=np.int16)
-        for selector in claims.available_on:
+        refused = np.full(len(rows), _NOT_AVAILABLE if state.unavailable else 0, dtype=np.int16)
+        for selector in state.available_on:
             refused[~selector.mask(nodes, rows)] = _NOT_AVAILABLE
-        if claims.allocates:
-            claims.devices.begin()
-            on, objects = claims.outcome, nodes.objects
+        if state.allocates:
+            state.devices.begin()
+            on, objects = state.outcome, nodes.objects
             searched = np.array([on(objects[row]).verdict for row in rows.tolist()], dtype=np.int16)
             refused = np.where(searched, searched, refused)
-            self._note(claims)
+            self._note(state)
 
         def too_long_at(rows: Rows) -> list[str]:
             return [f"node {nodes.names[row]}: timed out trying to allocate devices" for row in rows.tolist()]
 
         def wrong_at(rows: Rows) -> list[str]:
-            return [_mistake(claims, nodes.objects[row]) for row in rows.tolist()]
+            return [_mistake(state, nodes.objects[row]) for row in rows.tolist()]
 
         errors = Refusal(Code.ERROR, render=too_long_at), Refusal(Code.ERROR, render=wrong_at)
         elsewhere = Refusal(_UNRESOLVABLE, ("resourceclaim not available on the node",))
@@ -182,12 +181,11 @@ class DynamicResources:
             return SKIP, None
         return SUCCESS, found
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+    def score(self, state: ClaimsState, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
         """The ranks of the alternatives that the node gives, the first of a list being worth most."""
-        claims: ClaimsState = state
-        claims.devices.begin()
+        state.devices.begin()
         objects = snapshot.nodes.objects
-        return np.fromiter((claims.score(objects[row]) for row in rows.tolist()), dtype=np.int64, count=len(rows))
+        return np.fromiter((state.score(objects[row]) for row in rows.tolist()), dtype=np.int64, count=len(rows))
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """100·s/max."""

@@ -26,8 +26,6 @@ MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
 class _Wanted:
     """The pod's images, and how many nodes have each: all rows change with that share."""
 
-    __slots__ = ("containers", "images", "spread")
-
     def __init__(self, images: tuple[str, ...], containers: int) -> None:
         self.images = images
         self.containers = containers
@@ -59,23 +57,21 @@ class ImageLocality:
         wanted.look(snapshot)
         return SUCCESS, wanted
 
-    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+    def update(self, state: _Wanted, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
         """All rows where the share of nodes having an image changed, else those whose node changed."""
-        wanted: _Wanted = state
-        if wanted.look(snapshot):
+        if state.look(snapshot):
             return SUCCESS, None
-        return SUCCESS, changed if any(wanted.spread[1]) else changed[:0]
+        return SUCCESS, changed if any(state.spread[1]) else changed[:0]
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: _Wanted, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """0..100."""
-        wanted: _Wanted = state
-        nodes, counts = wanted.spread
+        nodes, counts = state.spread
         total = np.zeros(len(rows), dtype=np.int64)
-        for image, count in zip(wanted.images, counts, strict=True):
+        for image, count in zip(state.images, counts, strict=True):
             if count:
                 sizes = snapshot.nodes.images.sizes(image, snapshot.nodes.n)[rows]
                 total += (sizes * (count / nodes)).astype(np.int64)
-        highest = MAX_CONTAINER_THRESHOLD * wanted.containers
+        highest = MAX_CONTAINER_THRESHOLD * state.containers
         sums = np.clip(total, MIN_THRESHOLD, max(highest, MIN_THRESHOLD + 1))
         return MAX_NODE_SCORE * (sums - MIN_THRESHOLD) // max(highest - MIN_THRESHOLD, 1)
 

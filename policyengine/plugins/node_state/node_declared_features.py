@@ -53,11 +53,10 @@ class NodeDeclaredFeatures:
         required = required_features(pod.shape)
         return (SUCCESS, required) if required else (SKIP, None)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: frozenset[str], snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes that do not declare all of them are refused."""
-        required: frozenset[str] = state
         objects = snapshot.nodes.objects
-        lacks = (not required.issubset(objects[row].status.declared_features) for row in rows.tolist())
+        lacks = (not state.issubset(objects[row].status.declared_features) for row in rows.tolist())
         return Verdicts(np.fromiter(lacks, dtype=np.int16, count=len(rows)), (_MISSING,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -32,10 +32,9 @@ class NodeName:
         wanted = pod.node_name
         return (SUCCESS, wanted) if wanted else (SKIP, None)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: str, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Every other node is refused."""
-        wanted: str = state
-        return Verdicts((rows != snapshot.nodes.row_of.get(wanted, -1)).astype(np.int16), _REFUSALS)
+        return Verdicts((rows != snapshot.nodes.row_of.get(state, -1)).astype(np.int16), _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A new node may bear the name."""

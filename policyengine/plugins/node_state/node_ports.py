@@ -34,11 +34,10 @@ class NodePorts:
         ports = pod.shape.host_ports
         return (SUCCESS, ports) if ports else (SKIP, None)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: tuple[HostPort, ...], snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes where one of the ports is taken are refused."""
-        ports: tuple[HostPort, ...] = state
         placed = (snapshot.nodes.pods_on(row).values() for row in rows.tolist())
-        taken = [any(one.shape.host_ports and collide(ports, one.shape.host_ports) for one in pods) for pods in placed]
+        taken = [any(one.shape.host_ports and collide(state, one.shape.host_ports) for one in pods) for pods in placed]
         return Verdicts(np.array(taken, dtype=np.int16), _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

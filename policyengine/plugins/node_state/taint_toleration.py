@@ -40,19 +40,17 @@ class TaintToleration:
         """Never skipped."""
         return SUCCESS, TaintCounts(pod.shape.spec.tolerations, HARD)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: TaintCounts, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes with a hard taint that is not tolerated are refused."""
-        taints: TaintCounts = state
-        return Verdicts((taints.at(snapshot.nodes, rows) != 0).astype(np.int16), _REFUSALS)
+        return Verdicts((state.at(snapshot.nodes, rows) != 0).astype(np.int16), _REFUSALS)
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped. Only tolerations of any effect, or of PreferNoSchedule, can match."""
         return SUCCESS, TaintCounts(pod.shape.spec.tolerations, _SOFT)
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: TaintCounts, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The number of soft taints not tolerated."""
-        taints: TaintCounts = state
-        return taints.at(snapshot.nodes, rows)
+        return state.at(snapshot.nodes, rows)
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Fewer is better; 100 for all where none has any."""

@@ -74,22 +74,20 @@ class NodeResourcesBalancedAllocation:
             return SKIP, None
         return SUCCESS, self._resources.asked(requests)
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: Asked, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """50..100: above 75 where the pod evens the node out."""
-        asked: Asked = state
         nodes = snapshot.nodes
-        before = at(self._before(asked.resources).values(nodes), rows)
-        scores: Scores = _score(before, self._balances(nodes, asked, rows)).astype(np.int64)
+        before = at(self._before(state.resources).values(nodes), rows)
+        scores: Scores = _score(before, self._balances(nodes, state, rows)).astype(np.int64)
         return scores
 
-    def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
+    def score_row(self, state: Asked, snapshot: Snapshot, row: int) -> int:
         """The score of one node."""
-        asked: Asked = state
-        if len(asked.resources) != 2:
+        if len(state.resources) != 2:
             return int(self.score(state, snapshot, np.array([row])).item())
-        one, other = asked.resources
+        one, other = state.resources
         first, second = snapshot.nodes.room(one, row), snapshot.nodes.room(other, row)
-        score: int = _score(_of_two(first, second, 0, 0), _of_two(first, second, *asked.requests))
+        score: int = _score(_of_two(first, second, 0, 0), _of_two(first, second, *state.requests))
         return score
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

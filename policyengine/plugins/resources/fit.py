@@ -57,8 +57,6 @@ TOO_MANY_PODS: Final = "Too many pods"
 class _Fit:
     """The demand, and the combinations of reasons met so far."""
 
-    __slots__ = ("_numbers", "backed", "demand", "refusals")
-
     def __init__(self, demand: Demand, backed: frozenset[str]) -> None:
         self.demand = demand
         self.backed = backed
@@ -129,46 +127,44 @@ class NodeResourcesFit:
         self._backed = frozenset(backed_resources(snapshot.objects(DeviceClass)))
         return SUCCESS, _Fit(demand, self._backed.intersection(name for name, _ in demand))
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _Fit, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that is short on a node is named."""
-        fit: _Fit = state
         nodes = snapshot.nodes
         if len(rows) <= FEW:
-            combinations = [_bits(fit, nodes, row) for row in rows.tolist()]
+            combinations = [_bits(state, nodes, row) for row in rows.tolist()]
             if not any(combinations):
                 return passed(len(rows))
-            numbers = [fit.number(bits) if bits else 0 for bits in combinations]
-            return Verdicts(np.array(numbers, dtype=np.int16), fit.refusals)
+            numbers = [state.number(bits) if bits else 0 for bits in combinations]
+            return Verdicts(np.array(numbers, dtype=np.int16), state.refusals)
         bits: NDArray[Any] | None = None
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
-            bits = _bit(full, 1, fit)
+            bits = _bit(full, 1, state)
         nowhere = 0
-        for place, (resource, amount) in enumerate(fit.demand, start=2):
+        for place, (resource, amount) in enumerate(state.demand, start=2):
             if not nodes.is_known(resource):  # pods name such resources by the thousand
-                nowhere |= 0 if resource in fit.backed else 1 << place | 1
+                nowhere |= 0 if resource in state.backed else 1 << place | 1
                 continue
             free = at(nodes.free(resource), rows)
             if amount > free.min():
                 short, offered = amount > free, at(nodes.allocatable(resource), rows)
-                if resource in fit.backed:
+                if resource in state.backed:
                     short &= offered > 0
-                mine = _bit(short, place, fit) | (short & (amount > offered))
+                mine = _bit(short, place, state) | (short & (amount > offered))
                 bits = mine if bits is None else bits | mine
         if nowhere:
-            bits = _bit(np.ones(len(rows), dtype=np.bool_), 0, fit) * nowhere | (0 if bits is None else bits)
+            bits = _bit(np.ones(len(rows), dtype=np.bool_), 0, state) * nowhere | (0 if bits is None else bits)
         if bits is None:
             return passed(len(rows))
-        return Verdicts(_numbered(bits, fit), fit.refusals)
+        return Verdicts(_numbered(bits, state), state.refusals)
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
         return SUCCESS, self._strategy.resources.asked(self._wanted(pod.shape).scored)
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: Asked, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The strategy's score, 0..100."""
-        asked: Asked = state
-        return self._strategy.score(snapshot.nodes, asked, rows)
+        return self._strategy.score(snapshot.nodes, state, rows)
 
     def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
         """The strategy's score of one node."""

@@ -29,8 +29,6 @@ NAME_FIELD: Final = "metadata.name"
 class LabelTest:
     """One requirement over a label's column: evaluated once per distinct value, then gathered."""
 
-    __slots__ = ("_table", "requirement")
-
     def __init__(self, requirement: Requirement) -> None:
         self.requirement = requirement
         self._table = ValueTable(requirement.holds, np.bool_, absent=requirement.holds(None))
@@ -63,8 +61,6 @@ class FieldTest:
 
 class Term:
     """A term whose requirements are all valid."""
-
-    __slots__ = ("_fields", "_labels")
 
     def __init__(self, labels: Sequence[Requirement], fields: Sequence[FieldTest]) -> None:
         self._labels = [LabelTest(requirement) for requirement in labels]

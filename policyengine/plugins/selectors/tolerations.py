@@ -66,8 +66,6 @@ def _integer(text: str) -> int | None:
 class TaintCounts:
     """How many taints of some effects the nodes have that a pod does not tolerate."""
 
-    __slots__ = ("_table",)
-
     def __init__(self, tolerations: Sequence[Toleration], effects: frozenset[str]) -> None:
         self._table = ValueTable(lambda taints: len(untolerated(tolerations, taints, effects)), np.int64)
 

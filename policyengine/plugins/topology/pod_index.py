@@ -40,8 +40,6 @@ FEW_KINDS, MOST_KINDS = 64, 4096
 class PodKind:
     """What pods of one kind have in common, and how many of them are on each row."""
 
-    __slots__ = ("deleting", "key", "labels", "namespace", "rows", "terms")
-
     def __init__(self, pod: PodInfo, key: _Key) -> None:
         self.key = key
         self.namespace = pod.namespace
@@ -60,8 +58,6 @@ T = TypeVar("T")
 class ByKind(dict[PodKind, T]):
     """What a function says of each kind it was asked about. Kinds come and go with their pods, each deletion makes one:
     `trim` bounds what is kept of those that are gone."""
-
-    __slots__ = ("_of",)
 
     def __init__(self, of: Callable[[PodKind], T]) -> None:
         self._of = of
@@ -220,8 +216,6 @@ Mask = NDArray[np.bool_]
 
 class DomainCounts:
     """The weights of pods, summed over the eligible nodes of each domain of one topology key."""
-
-    __slots__ = ("_among", "_domains", "_weights", "key", "nodes", "on_node", "sums")
 
     def __init__(
         self,

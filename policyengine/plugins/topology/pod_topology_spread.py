@@ -50,8 +50,6 @@ _REMEMBERED: Final = 4096
 class _Own:
     """The compiled constraints of pods. Interned: equal pods share one, whose identity keys their columns."""
 
-    __slots__ = ("hard", "soft")
-
     def __init__(self, hard: Compiled, soft: Compiled) -> None:
         self.hard = hard
         self.soft = soft
@@ -136,10 +134,9 @@ class PodTopologySpread:
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return SUCCESS, state
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: SpreadFilter, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """The first constraint that a node breaks is reported, and for it a missing label first."""
-        spread: SpreadFilter = state
-        return Verdicts(spread.refused[rows], _REFUSALS)
+        return Verdicts(state.refused[rows], _REFUSALS)
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped without ScheduleAnyway constraints, the default ones included."""
@@ -151,20 +148,18 @@ class PodTopologySpread:
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return SUCCESS, state
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+    def score(self, state: SpreadScore, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """`int64[rows, 2 · constraints]`: matching pods in the node's domain, and the domain's id, -1 for none."""
-        spread: SpreadScore = state
-        return spread.raw[rows]
+        return state.raw[rows]
 
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+    def normalize(self, state: SpreadScore, scores: NDArray[np.generic]) -> Scores:
         """100·(max + min - s)/max, 100 for all where max is 0. The weight of a pod by each constraint follows from how
         many domains the feasible nodes make up. Nodes that lack a key are left out, and get 0."""
-        spread: SpreadScore = state
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        lacking = spread.lacking(raw)
+        lacking = state.lacking(raw)
         counted = raw if lacking is None else raw[~lacking]
-        weights = tuple(ln(spread.domain_count(place, counted) + 2.0) for place in range(len(spread.constraints)))
-        sums = spread.sums(counted, weights)
+        weights = tuple(ln(state.domain_count(place, counted) + 2.0) for place in range(len(state.constraints)))
+        sums = state.sums(counted, weights)
         most, least = (int(sums.max()), int(sums.min())) if len(sums) else (0, 0)
         scaled: Scores = (
             np.full(len(sums), MAX_NODE_SCORE) if most == 0 else MAX_NODE_SCORE * (most + least - sums) // most
@@ -175,10 +170,11 @@ class PodTopologySpread:
         share[~lacking] = scaled
         return share
 
-    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+    def update(
+        self, state: SpreadFilter | SpreadScore, snapshot: Snapshot, changed: Rows
+    ) -> tuple[Status, Rows | None]:
         """All rows where the verdict, or the raw score, changed. What is skipped keeps no state."""
-        spread: SpreadFilter | SpreadScore = state
-        return SUCCESS, spread.update(snapshot.nodes, changed)
+        return SUCCESS, state.update(snapshot.nodes, changed)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels in the pod's namespace; nodes that change domains."""

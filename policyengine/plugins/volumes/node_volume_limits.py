@@ -48,8 +48,6 @@ Handle = tuple[str, str]
 class _Wanted:
     """The volumes of the pod that count, and those attached to each node."""
 
-    __slots__ = ("attached", "problem", "volumes")
-
     def __init__(self, pod: PodInfo, snapshot: Snapshot) -> None:
         self.problem = _problem(pod, snapshot)
         self.volumes = _volumes(pod, snapshot)
@@ -86,17 +84,16 @@ class NodeVolumeLimits:
             return SKIP, None
         return SUCCESS, _Wanted(pod, snapshot)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _Wanted, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Nodes whose limit the new volumes would exceed are refused."""
-        wanted: _Wanted = state
-        if wanted.problem is not None:
-            refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (wanted.problem,))
+        if state.problem is not None:
+            refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (state.problem,))
             return Verdicts(np.ones(len(rows), dtype=np.int16), (refusal,))
         refused = np.zeros(len(rows), dtype=np.int16)
         csi_nodes = snapshot.objects(CSINode)
         for place, row in enumerate(rows.tolist()):
             csi_node = csi_nodes.get(snapshot.nodes.names[row])
-            if csi_node is not None and _exceeds(wanted, csi_node, row, snapshot):
+            if csi_node is not None and _exceeds(state, csi_node, row, snapshot):
                 refused[place] = 1
         return Verdicts(refused, (_EXCEEDED,))
 

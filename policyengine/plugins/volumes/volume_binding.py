@@ -69,8 +69,6 @@ DEFAULT_TIMEOUT: Final = 600
 class PodClaims:
     """The pod's claims, sorted by what they need of a node."""
 
-    __slots__ = ("bound", "matched", "provided", "provisions", "selected")
-
     def __init__(
         self,
         bound: Sequence[PersistentVolumeClaim],
@@ -158,10 +156,9 @@ class VolumeBinding:
             return Status(_UNRESOLVABLE, ("pod has unbound immediate PersistentVolumeClaims",)), None
         return SUCCESS, PodClaims(bound, waiting, snapshot)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: PodClaims, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that speaks against a node is named."""
-        claims: PodClaims = state
-        bits = _check_bound(claims, snapshot.nodes, rows) | _check_waiting(claims, snapshot.nodes, rows)
+        bits = _check_bound(state, snapshot.nodes, rows) | _check_waiting(state, snapshot.nodes, rows)
         return Verdicts(bits, _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

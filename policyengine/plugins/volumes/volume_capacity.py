@@ -49,17 +49,16 @@ class ScoringVolumeBinding(VolumeBinding):
             return SKIP, None
         return SUCCESS, claims
 
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> Amounts:
+    def score(self, state: PodClaims, snapshot: Snapshot, rows: Rows) -> Amounts:
         """`int64[rows]`, 0..100."""
-        claims: PodClaims = state
         scores = np.zeros(len(rows), dtype=np.int64)
-        matches, which = claims.matched.matches(snapshot.nodes, rows)
+        matches, which = state.matched.matches(snapshot.nodes, rows)
         for number, match in enumerate(matches):
             here = which == number
             if any(match):
-                scores[here] = self._static(claims, match, snapshot)
+                scores[here] = self._static(state, match, snapshot)
             else:
-                scores[here] = self._dynamic(claims, snapshot.nodes, rows[here])
+                scores[here] = self._dynamic(state, snapshot.nodes, rows[here])
         return scores
 
     def _static(self, claims: PodClaims, match: Match, snapshot: Snapshot) -> int:

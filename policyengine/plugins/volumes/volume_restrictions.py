@@ -38,8 +38,6 @@ _REFUSALS: Final = (
 class _Restricted:
     """The pod's disks, and the rows where its one-pod claims are in use."""
 
-    __slots__ = ("_claims", "_namespace", "disks", "users")
-
     def __init__(self, pod: PodInfo, claims: frozenset[str]) -> None:
         self.disks = _disks_of(pod)
         self.users: set[int] = set()
@@ -97,22 +95,20 @@ class VolumeRestrictions:
         state.update(snapshot.nodes, range(snapshot.nodes.n))
         return state.status, state
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _Restricted, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """A disk in conflict on the node first."""
-        restricted: _Restricted = state
-        refused = np.full(len(rows), _CLAIM if restricted.users else 0, dtype=np.int16)
-        if restricted.disks:
+        refused = np.full(len(rows), _CLAIM if state.users else 0, dtype=np.int16)
+        if state.disks:
             for place, row in enumerate(rows.tolist()):
-                if _in_conflict(restricted.disks, snapshot.nodes.pods_on(row).values()):
+                if _in_conflict(state.disks, snapshot.nodes.pods_on(row).values()):
                     refused[place] = _DISK
         return Verdicts(refused, _REFUSALS)
 
-    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+    def update(self, state: _Restricted, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
         """All rows where a claim came into use or out of it. Skipped while none is and there is no disk to look for."""
-        restricted: _Restricted = state
-        before = bool(restricted.users)
-        restricted.update(snapshot.nodes, changed.tolist())
-        return restricted.status, changed if bool(restricted.users) == before else None
+        before = bool(state.users)
+        state.update(snapshot.nodes, changed.tolist())
+        return state.status, changed if bool(state.users) == before else None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A user of the volume gone, the claim there, a new node."""

@@ -58,8 +58,6 @@ def topologies(volume: PersistentVolume) -> list[Topology]:
 class _Zones:
     """The tests of one pod, per topology: the label itself, its modern form, and which of them a node has."""
 
-    __slots__ = ("any_label", "tests")
-
     def __init__(self, wanted: Sequence[Topology]) -> None:
         self.any_label = [LabelTest(Requirement(key, "Exists", frozenset())) for key in _MODERN]
         self.tests = [
@@ -94,15 +92,14 @@ class VolumeZone:
             wanted += answer
         return (SUCCESS, _Zones(wanted)) if wanted else (SKIP, None)
 
-    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+    def filter(self, state: _Zones, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """A node without any of the labels passes, as in a cluster of a single zone."""
-        zones: _Zones = state
         nodes = snapshot.nodes
         labelled: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for test in zones.any_label:
+        for test in state.any_label:
             labelled |= test.mask(nodes, rows)
         refused: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for has, matches, modern in zones.tests:
+        for has, matches, modern in state.tests:
             fits = np.where(has.mask(nodes, rows), matches.mask(nodes, rows), modern.mask(nodes, rows))
             refused |= ~fits
         return Verdicts((refused & labelled).astype(np.int16), _REFUSALS)
