@@ -24,10 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
@@ -36,11 +38,6 @@ from policyengine.framework.profile import Profile
 from policyengine.framework.scoring import ONLY, Choice, NodeScores, PluginScores, Ring
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status
 from policyengine.framework.total import FeasibleNodes, TotalScores
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 __all__ = ["Diagnosis", "Evaluator", "NodeScores"]
 

@@ -10,16 +10,12 @@ nominated pods there first. Which nodes are feasible is the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.profile import Profile
 
 
 def nominees(evaluator: Evaluator, view: ClusterView, node_name: str, pod: PodInfo) -> list[str]:

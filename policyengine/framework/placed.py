@@ -7,15 +7,13 @@ server; another way to bind is an extender with a `bindVerb`, which goes before 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.plugin import Plugin
+from policyengine.framework.reservation import Announcement
 from policyengine.framework.status import Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
-    from policyengine.framework.reservation import Announcement
 
 NO_NODE: Final = ""
 """The chosen node before the choice."""

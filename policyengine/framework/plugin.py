@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Rows, State, Status, Verdicts
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 MAX_NODE_SCORE = 100
 UNCONCERNED: Final = "(unconcerned)"

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, NO_ROWS, ChangeLog, Changes, Delta, all_rows, union
 from policyengine.framework.plugin import (
     FilterPlugin,
@@ -31,13 +33,9 @@ from policyengine.framework.plugin import (
 )
 from policyengine.framework.status import SKIP, Code, Refusal, Rows, State, Status
 
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
-
 Array = NDArray[Any]
-Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
-Kernel = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
+Prepare = Callable[[PodInfo, Snapshot], tuple[Status, State]]
+Kernel = Callable[[State, Snapshot, Rows], tuple[Array, Sequence[Refusal]]]
 _NOTHING: Array = np.zeros(0, dtype=np.int16)
 
 

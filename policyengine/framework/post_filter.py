@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import FilterPlugin, Plugin
+from policyengine.framework.reservation import ObjectPatch
 from policyengine.framework.status import Code, State, Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.evaluator import Evaluator
-    from policyengine.framework.filtering import Diagnosis
-    from policyengine.framework.reservation import ObjectPatch
 
 
 @dataclass(frozen=True, slots=True)

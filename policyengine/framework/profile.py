@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.placed import AnnotationRule, BindPlugin, LogRule, PostBindPlugin
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.quota import NO_QUOTAS, Quotas
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
-
+from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 
 GROUP_PLACEMENT: Final = "TopologyPlacementGenerator"
 """What refuses pods of a group that fits in no domain of its topology constraint, by kube-scheduler's name: no plugin
@@ -64,7 +61,7 @@ class VictimRule(NamedTuple):
     """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
 
 
-PreemptRule = Callable[["PodInfo", "ClusterView"], VictimRule | None]
+PreemptRule = Callable[[PodInfo, ClusterView], VictimRule | None]
 """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first; None
 where it has nothing to say."""
 

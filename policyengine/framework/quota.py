@@ -23,17 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.usage_counts import PODS
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Code, Status
 from policyengine.quantity import format_amount
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
-
 
 _KINDS = 1 << 14
 """Kinds of pods whose quotas are remembered."""

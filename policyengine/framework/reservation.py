@@ -16,16 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.objects import format_time
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.status import SUCCESS, State, Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.object_store import ClusterObject
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 MAX_PERMIT_WAIT = 15 * 60.0
 """Seconds; longer waits are cut to this (kube-scheduler's maxTimeout, framework/runtime/framework.go)."""

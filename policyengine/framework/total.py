@@ -13,19 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.changes import FEW, ChangeLog, Changes, Reader
 from policyengine.framework.plugin import NormalizedScorePlugin, Scores
 from policyengine.framework.plugin_column import PluginColumn
 from policyengine.framework.scoring import INFEASIBLE, SCORED, SHOWN, BestNodes, Choice, Ring, leaders
 from policyengine.framework.status import Code, Rows, Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 Mask = NDArray[np.bool_]
 

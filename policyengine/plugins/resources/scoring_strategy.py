@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.framework.changes import at
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import Rows
@@ -27,9 +28,6 @@ from policyengine.plugins.resources.amounts import (
     percent,
     read_resources,
 )
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 MAX_SHAPE_SCORE: Final = 10
 """Scores of a shape run from 0 to 10."""
