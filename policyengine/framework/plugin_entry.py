@@ -15,6 +15,12 @@ _MEETS_NONE = frozenset({"$schema", "$defs", "title", "description", "properties
 NO_ARGUMENTS: Final[Mapping[str, object]] = {"type": "object", "additionalProperties": False}
 
 
+def schema_of(*required: str, **properties: object) -> Mapping[str, object]:
+    """JSON schema of an object that may have these properties and no others."""
+    needed = {"required": [*required]} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
 class ArgumentError(ValueError):
     """The arguments of a `use` do not fit the plugin; the message names the plugin and the argument."""
 

@@ -21,6 +21,7 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.affinity.affinity_counts import AffinityCounts, Effects, Incoming
 from policyengine.plugins.event_hints import on
@@ -138,14 +139,10 @@ class InterPodAffinity:
     name = "InterPodAffinity"
     reads = Reads.NODE | Reads.PODS
     kinds = ("Namespace",)
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "hardPodAffinityWeight": {"type": "integer", "minimum": 0, "maximum": 100},
-            "ignorePreferredTermsOfExistingPods": {"type": "boolean"},
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        hardPodAffinityWeight={"type": "integer", "minimum": 0, "maximum": 100},
+        ignorePreferredTermsOfExistingPods={"type": "boolean"},
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """InterPodAffinityArgs."""

@@ -21,6 +21,7 @@ from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import on
@@ -88,25 +89,14 @@ class NodeAffinity:
 
     name = "NodeAffinity"
     reads = Reads.NODE
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "addedAffinity": {
-                "type": "object",
-                "properties": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "type": "object",
-                        "properties": {"nodeSelectorTerms": {"type": "array"}},
-                        "required": ["nodeSelectorTerms"],
-                        "additionalProperties": False,
-                    },
-                    "preferredDuringSchedulingIgnoredDuringExecution": {"type": "array"},
-                },
-                "additionalProperties": False,
-            }
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        addedAffinity=schema_of(
+            requiredDuringSchedulingIgnoredDuringExecution=schema_of(
+                "nodeSelectorTerms", nodeSelectorTerms={"type": "array"}
+            ),
+            preferredDuringSchedulingIgnoredDuringExecution={"type": "array"},
+        )
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """`addedAffinity` as in NodeAffinityArgs. ValueError when it cannot be compiled."""

@@ -28,6 +28,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -89,20 +90,16 @@ class DynamicResources:
     name = "DynamicResources"
     reads = Reads.NODE
     kinds = (CLAIM, SLICE, CLASS)
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "filterTimeout": {
-                "type": "string",
-                "description": "how long the search on one node may take, 10s by default; 0 for ever",
-            },
-            "bindingTimeout": {
-                "type": "string",
-                "description": "how long devices with binding conditions may take to become ready, 600s by default",
-            },
+    arguments: Final = schema_of(
+        filterTimeout={
+            "type": "string",
+            "description": "how long the search on one node may take, 10s by default; 0 for ever",
         },
-    }
+        bindingTimeout={
+            "type": "string",
+            "description": "how long devices with binding conditions may take to become ready, 600s by default",
+        },
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DynamicResourcesArgs. ValueError where a time is malformed or too short."""

@@ -22,6 +22,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.filtering import Diagnosis, fit_error_message
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Status
@@ -46,14 +47,10 @@ class DefaultPreemption:
 
     name = "DefaultPreemption"
     kinds = ("PodDisruptionBudget",)
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100},
-            "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0},
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        minCandidateNodesPercentage={"type": "integer", "minimum": 0, "maximum": 100},
+        minCandidateNodesAbsolute={"type": "integer", "minimum": 0},
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DefaultPreemptionArgs. ValueError where both minima are 0."""

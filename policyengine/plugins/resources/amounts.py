@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_requests import CPU, MEMORY, is_scalar
 from policyengine.cluster.pod_shape import PodShape, shape_of
+from policyengine.framework.plugin_entry import schema_of
 
 Amounts = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -27,15 +28,11 @@ DEFAULT_RESOURCES: Final[tuple[Weighted, ...]] = ((CPU, 1), (MEMORY, 1))
 RESOURCES_SCHEMA: Final[Mapping[str, object]] = {
     "type": "array",
     "minItems": 1,
-    "items": {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "minLength": 1},
-            "weight": {"type": "integer", "minimum": 1, "maximum": 100},
-        },
-        "required": ["name"],
-        "additionalProperties": False,
-    },
+    "items": schema_of(
+        "name",
+        name={"type": "string", "minLength": 1},
+        weight={"type": "integer", "minimum": 1, "maximum": 100},
+    ),
 }
 
 

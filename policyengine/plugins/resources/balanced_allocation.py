@@ -21,6 +21,7 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, RowColumn, at
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
 
@@ -36,21 +37,12 @@ class NodeResourcesBalancedAllocation:
 
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODE | Reads.PODS
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "resources": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {"name": {"type": "string", "minLength": 1}, "weight": {"const": 1}},
-                    "required": ["name"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        resources={
+            "type": "array",
+            "items": schema_of("name", name={"type": "string", "minLength": 1}, weight={"const": 1}),
+        }
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""

@@ -26,11 +26,12 @@ from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.plugins.resources.amounts import PODS, Asked
-from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
+from policyengine.plugins.resources.scoring_strategy import STRATEGY_NAMES, STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 CLASS: Final = DeviceClass.__name__
@@ -82,16 +83,12 @@ class NodeResourcesFit:
     name = "NodeResourcesFit"
     reads = Reads.NODE | Reads.PODS
     reads_only_sums = True
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "strategy": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
-            "scoringStrategy": STRATEGY_SCHEMA,
-            "ignoredResources": {"type": "array", "items": KEY_SCHEMA},
-            "ignoredResourceGroups": {"type": "array", "items": {**KEY_SCHEMA, "not": {"pattern": "/"}}},
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        strategy=STRATEGY_NAMES,
+        scoringStrategy=STRATEGY_SCHEMA,
+        ignoredResources={"type": "array", "items": KEY_SCHEMA},
+        ignoredResourceGroups={"type": "array", "items": {**KEY_SCHEMA, "not": {"pattern": "/"}}},
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesFitArgs, or `strategy` alone for one with default resources. ValueError when malformed."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.node_table import NodeTable
 from policyengine.framework.changes import at
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import (
     DEFAULT_RESOURCES,
@@ -35,30 +36,17 @@ MAX_SHAPE_SCORE: Final = 10
 SHAPE_SCHEMA: Final[Mapping[str, object]] = {
     "type": "array",
     "minItems": 1,
-    "items": {
-        "type": "object",
-        "properties": {
-            "utilization": {"type": "integer", "minimum": 0, "maximum": 100},
-            "score": {"type": "integer", "minimum": 0, "maximum": MAX_SHAPE_SCORE},
-        },
-        "additionalProperties": False,
-    },
+    "items": schema_of(
+        utilization={"type": "integer", "minimum": 0, "maximum": 100},
+        score={"type": "integer", "minimum": 0, "maximum": MAX_SHAPE_SCORE},
+    ),
 }
-
-STRATEGY_SCHEMA: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "type": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
-        "resources": RESOURCES_SCHEMA,
-        "requestedToCapacityRatio": {
-            "type": "object",
-            "properties": {"shape": SHAPE_SCHEMA},
-            "required": ["shape"],
-            "additionalProperties": False,
-        },
-    },
-    "additionalProperties": False,
-}
+STRATEGY_NAMES: Final = {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]}
+STRATEGY_SCHEMA: Final = schema_of(
+    type=STRATEGY_NAMES,
+    resources=RESOURCES_SCHEMA,
+    requestedToCapacityRatio=schema_of("shape", shape=SHAPE_SCHEMA),
+)
 
 
 class AllocationStrategy(ABC):

@@ -23,6 +23,7 @@ from policyengine.cluster.view import Snapshot
 from policyengine.elementary import ln
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.selectors.node_selector import required_key
 from policyengine.plugins.topology.spread_constraint import (
@@ -85,14 +86,10 @@ class PodTopologySpread:
     name = "PodTopologySpread"
     reads = Reads.NODE | Reads.PODS
     kinds = OWNER_KINDS
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {
-            "defaultConstraints": {"type": "array", "items": CONSTRAINT_SCHEMA},
-            "defaultingType": {"enum": ["System", "List"]},
-        },
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(
+        defaultConstraints={"type": "array", "items": CONSTRAINT_SCHEMA},
+        defaultingType={"enum": ["System", "List"]},
+    )
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """PodTopologySpreadArgs; the system's defaults unless `defaultingType` is List. ValueError when malformed."""

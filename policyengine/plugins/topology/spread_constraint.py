@@ -12,6 +12,7 @@ from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import (
     EVERYTHING,
@@ -26,21 +27,17 @@ ZONE: Final = "topology.kubernetes.io/zone"
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 _POLICY: Final[Mapping[str, object]] = {"enum": ["Honor", "Ignore"]}
-CONSTRAINT_SCHEMA: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "maxSkew": {"type": "integer", "minimum": 1},
-        "topologyKey": KEY_SCHEMA,
-        "whenUnsatisfiable": {"enum": [DO_NOT_SCHEDULE, SCHEDULE_ANYWAY]},
-        "minDomains": {"type": "integer", "minimum": 1},
-        "nodeAffinityPolicy": _POLICY,
-        "nodeTaintsPolicy": _POLICY,
-        "matchLabelKeys": {"type": "array", "items": KEY_SCHEMA},
-        "labelSelector": {"type": "object"},
-    },
-    "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"],
-    "additionalProperties": False,
-}
+CONSTRAINT_SCHEMA: Final = schema_of(
+    *("maxSkew", "topologyKey", "whenUnsatisfiable"),
+    maxSkew={"type": "integer", "minimum": 1},
+    topologyKey=KEY_SCHEMA,
+    whenUnsatisfiable={"enum": [DO_NOT_SCHEDULE, SCHEDULE_ANYWAY]},
+    minDomains={"type": "integer", "minimum": 1},
+    nodeAffinityPolicy=_POLICY,
+    nodeTaintsPolicy=_POLICY,
+    matchLabelKeys={"type": "array", "items": KEY_SCHEMA},
+    labelSelector={"type": "object"},
+)
 """A constraint as arguments hold it."""
 SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=3, when_unsatisfiable=SCHEDULE_ANYWAY),

@@ -26,6 +26,7 @@ from policyengine.cluster.storage_objects import (
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
@@ -111,11 +112,7 @@ class VolumeBinding:
     name = "VolumeBinding"
     reads = Reads.NODE
     kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSINode", "CSIStorageCapacity")
-    arguments: Final[Mapping[str, object]] = {
-        "type": "object",
-        "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},
-        "additionalProperties": False,
-    }
+    arguments: Final = schema_of(bindTimeoutSeconds={"type": "integer", "minimum": 0}, shape=SHAPE_SCHEMA)
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """VolumeBindingArgs; `shape` is for `volume_capacity`."""
