@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.derived import DerivedColumns
 from policyengine.cluster.journal import grown
-from policyengine.cluster.node_objects import ContainerImage, Node, Taint
+from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _NOBODY: Mapping[int, int] = MappingProxyType({})
@@ -213,16 +213,6 @@ class NodeColumns:
     def label_values(self, key: str) -> list[str]:
         """The label's values by id."""
         return self.derived.values("label", key)
-
-    @property
-    def taint_ids(self) -> NDArray[np.int32]:
-        """Each node's taints as an index into `taint_sets`: `int32[n]`."""
-        return self.derived.ids("taints", "")
-
-    @property
-    def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """The different lists of taints, as nodes give them."""
-        return self.derived.values("taints", "")
 
     def _copy_row(self, source: int, target: int) -> None:
         for name in _FIXED:

@@ -9,11 +9,12 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from weakref import WeakKeyDictionary
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_groups import RelatedPods
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
+from policyengine.cluster.usage_counts import Grouping, UsageCounts
 
 _NOBODY: Mapping[str, PodInfo] = {}
 
@@ -34,15 +35,29 @@ class PodStore:
         """Node name -> UID -> pending pod nominated there."""
         self.related = RelatedPods(objects_of)
         self._uid_of: dict[str, str] = {}
-        self._usage = UsageByGrouping()
+        self._usage: WeakKeyDictionary[Grouping, UsageCounts] = WeakKeyDictionary()
+        """Kept as long as the groupings live."""
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod that has the name now."""
         return self.pods.get(self._uid_of.get(f"{namespace}/{name}", ""))
 
     def usage_counts(self, grouping: Grouping) -> UsageCounts:
-        """What the pods with a node ask for, by the groups that `grouping` puts them in."""
-        return self._usage.of(grouping, self.pods.values())
+        """What the pods with a node ask for, by the groups that `grouping` puts them in; kept from then on."""
+        counts = self._usage.get(grouping)
+        if counts is None:
+            placed = ((info, grouping.groups(info)) for info in self.pods.values() if info.node_name)
+            counts = self._usage[grouping] = UsageCounts(placed)
+        return counts
+
+    def _count_in(self, info: PodInfo) -> None:
+        if self._usage:  # not so without quotas; going through a dictionary of weak keys takes longer than asking
+            for grouping, counts in self._usage.items():
+                counts.add(info, grouping.groups(info))
+
+    def _count_out(self, info: PodInfo) -> None:
+        for counts in self._usage.values():
+            counts.remove(info)
 
     def introduce(self, pod: PodInfo) -> None:
         """Tell a pod that is asked about, and not of the view, its group and namespace as they are now."""
@@ -67,8 +82,8 @@ class PodStore:
             self.pods[new.uid] = new
             self.related.replace(old, new)
             self.nodes.replace_pod(row, old, new)
-            self._usage.remove(old)
-            self._usage.add(new)
+            self._count_out(old)
+            self._count_in(new)
 
     def _enter(self, info: PodInfo) -> None:
         self.pods[info.uid] = info
@@ -77,7 +92,7 @@ class PodStore:
         if not info.node_name:
             self._await(info)
             return
-        self._usage.add(info)
+        self._count_in(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is None:
             self.orphans.setdefault(info.node_name, {})[info.uid] = info
@@ -97,7 +112,7 @@ class PodStore:
 
     def _displace(self, info: PodInfo) -> None:
         """Off its node, or out of the orphans."""
-        self._usage.remove(info)
+        self._count_out(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is not None:
             self.nodes.remove_pod(row, info)

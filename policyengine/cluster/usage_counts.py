@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
-from weakref import WeakKeyDictionary
 
 from policyengine.cluster.pod_info import PodInfo
 
@@ -70,30 +69,3 @@ class UsageCounts:
                 del self._sums[group]
             if self.changed is not None:
                 self.changed.add(group)
-
-
-class UsageByGrouping:
-    """The usage counts of a view, each kept as long as its grouping lives."""
-
-    def __init__(self) -> None:
-        self._by_grouping: WeakKeyDictionary[Grouping, UsageCounts] = WeakKeyDictionary()
-
-    def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> UsageCounts:
-        """The grouping's usage counts, made from `pods`, all that have a node, when first asked for."""
-        counts = self._by_grouping.get(grouping)
-        if counts is None:
-            counted = ((info, grouping.groups(info)) for info in pods if info.node_name)
-            counts = self._by_grouping[grouping] = UsageCounts(counted)
-        return counts
-
-    def add(self, info: PodInfo) -> None:
-        """The pod has a node now."""
-        if not self._by_grouping:  # as without quotas; going through a dictionary of weak keys takes longer than asking
-            return
-        for grouping, counts in self._by_grouping.items():
-            counts.add(info, grouping.groups(info))
-
-    def remove(self, info: PodInfo) -> None:
-        """The pod has no node any more."""
-        for counts in self._by_grouping.values():
-            counts.remove(info)

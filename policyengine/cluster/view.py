@@ -33,7 +33,6 @@ from policyengine.cluster.demand_history import DemandHistory
 from policyengine.cluster.device_slices import DeviceSlices
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
-from policyengine.cluster.journal import Journal
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ObjectStore, is_newer, version_is_newer
@@ -183,7 +182,7 @@ class ClusterView(ObjectStore, PodStore):
         self._withdraw(info)
         info.node_name, info.state = self.nodes.names[row], PodState.ASSUMED
         self.nodes.add_pod(row, info)
-        self._usage.add(info)
+        self._count_in(info)
 
     def forget(self, uid: str) -> list[ClusterEvent]:
         """Take an assumption back; the pod is pending again. No change where the pod is gone or bound by now.
@@ -281,16 +280,6 @@ class Snapshot:
         other = Snapshot(self._view)
         other.nodes = nodes
         return other
-
-    @property
-    def node_journal(self) -> Journal:
-        """Rows whose Node object changed."""
-        return self.nodes.node_journal
-
-    @property
-    def pod_journal(self) -> Journal:
-        """Rows where the pods on the node changed."""
-        return self.nodes.pod_journal
 
     @property
     def pending_count(self) -> int:

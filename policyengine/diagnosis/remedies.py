@@ -79,11 +79,11 @@ def _fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
 def _taints(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     nodes, spec = what_if.view.nodes, attempt.pod.shape.spec
     counts: dict[int, int] = {}
-    for number in nodes.taint_ids[rows].tolist():
+    for number in nodes.derived.ids("taints", "")[rows].tolist():
         counts[number] = counts.get(number, 0) + 1
     for number in sorted(counts, key=lambda number: (-counts[number], number))[:_TAINT_SETS]:
         changed = attempt
-        for taint in untolerated(spec.tolerations, nodes.taint_sets[number], HARD):
+        for taint in untolerated(spec.tolerations, nodes.derived.values("taints", "")[number], HARD):
             changed = _tolerate(changed, taint)
         yield changed
     yield from node_remedies.untainted(attempt, what_if, rows)

@@ -126,17 +126,14 @@ class Changes:
 
     def is_current(self, snapshot: Snapshot) -> bool:
         """Whether nothing was noted in the journals since, and no other object changed."""
+        nodes = snapshot.nodes
         return (
             self.snapshot is snapshot
-            and self.n == snapshot.nodes.n
-            and self.node_position == snapshot.node_journal.position
-            and self.pod_position == snapshot.pod_journal.position
+            and self.n == nodes.n
+            and self.node_position == nodes.node_journal.position
+            and self.pod_position == nodes.pod_journal.position
             and self.object_changes == snapshot.object_changes
         )
-
-    def nodes_since(self, position: int) -> Delta:
-        """Rows whose Node object changed since the position."""
-        return self.snapshot.node_journal.since(position)
 
     def since(self, node_position: int, pod_position: int) -> Delta:
         """Rows in which a Node object or the pods changed since the two positions."""

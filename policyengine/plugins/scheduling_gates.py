@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, is_own_update, on
 from policyengine.framework.profile import by_priority
 from policyengine.framework.status import SUCCESS, Code, Status
-from policyengine.plugins.event_hints import is_own_update, on
 
 SHOWN: Final = 20
 """Gates that are named: the API server takes thousands, and pages and lists name them for each pod."""

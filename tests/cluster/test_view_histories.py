@@ -237,7 +237,7 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
             table.names[row],
             id(table.objects[row]),
             [column[row] for column in labels],
-            table.taint_sets[table.taint_ids[row]],
+            table.derived.encoded("taints", "").value(row),
             amounts(table.allocatable, row),
             int(table.derived.capacity("cpu")[row]),
         )

@@ -121,10 +121,6 @@ def _derived(what: str) -> Vector:
     return vector
 
 
-def _taints(frame: Frame) -> Column:
-    return Column(frame.pick(frame.nodes.taint_ids), dictionary=frame.nodes.taint_sets)
-
-
 NODE_COLUMNS: dict[Path, Vector] = {
     ("name",): _names,
     ("labels",): _per_object(lambda node: node.metadata.labels),
@@ -133,8 +129,7 @@ NODE_COLUMNS: dict[Path, Vector] = {
     ("unschedulable",): _numbers(lambda nodes: nodes.unschedulable),
     ("ready",): _numbers(lambda nodes: nodes.ready),
     ("createdAt",): _numbers(lambda nodes: np.rint(nodes.created_at * 1e9).astype(np.int64)),
-    ("taints",): _taints,
-    **{(what,): _derived(what) for what in ("conditions", "images", "finished")},
+    **{(what,): _derived(what) for what in ("taints", "conditions", "images", "finished")},
     ("zone",): _label_or_empty(ZONE),
     ("region",): _label_or_empty(REGION),
     **{(kind, field): _amount_column(kind, name) for kind in _AMOUNTS for field, name in _RESOURCE.items()},

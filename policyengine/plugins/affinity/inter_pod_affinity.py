@@ -19,12 +19,11 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.affinity.affinity_counts import AffinityCounts, Effects, Incoming
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.affinity_term import Term, terms_of
 from policyengine.plugins.topology.pod_index import Int64, PodIndex, PodKind, rows_that_differ
 

@@ -19,12 +19,10 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import NodeAffinity as Affinity
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
-from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
+from policyengine.framework.plugin import UNCONCERNED, Reads, Scores, default_normalize
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.default_normalize import default_normalize
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.node_selector import (
     NAME_FIELD,
     Preferences,

@@ -25,15 +25,14 @@ from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Evaluator
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.filtering import Diagnosis
-from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin import UNCONCERNED, Reads, Scores, default_normalize
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
-from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.devices.allocation import allocation_result
 from policyengine.plugins.devices.binding_conditions import TIMEOUT, is_unavailable
 from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan, deallocation, removal
@@ -55,7 +54,6 @@ from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.devices.device_search import LOOKS_A_SECOND
 from policyengine.plugins.devices.extended_claim import asked_by, claim_of
 from policyengine.plugins.devices.outcomes import MOST_KEPT, Devices, Verdict
-from policyengine.plugins.event_hints import on
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NOTHING: Final = Refusal(_UNRESOLVABLE, ("cannot allocate all claims",))

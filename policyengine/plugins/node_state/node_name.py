@@ -9,10 +9,9 @@ import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match the requested node name",)),)
 

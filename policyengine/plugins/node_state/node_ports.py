@@ -10,10 +10,9 @@ import numpy as np
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import ANY_IP, HostPort
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",)),)
 

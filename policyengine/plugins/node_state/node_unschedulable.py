@@ -13,10 +13,9 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import at
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
 
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)

@@ -15,11 +15,9 @@ from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Toleration
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
-from policyengine.framework.plugin import Reads, Scores
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, is_own_update, on
+from policyengine.framework.plugin import Reads, Scores, default_normalize
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.default_normalize import default_normalize
-from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintCounts, untolerated
 
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)

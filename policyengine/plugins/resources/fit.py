@@ -24,11 +24,10 @@ from policyengine.cluster.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import Reads
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.plugins.resources.amounts import PODS, Asked
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_NAMES, STRATEGY_SCHEMA, read_strategy

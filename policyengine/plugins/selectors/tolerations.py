@@ -71,4 +71,4 @@ class TaintCounts:
 
     def at(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """`int64[rows]`"""
-        return self._table.at(at(nodes.taint_ids, rows), nodes.taint_sets)
+        return self._table.at(at(nodes.derived.ids("taints", ""), rows), nodes.derived.values("taints", ""))

@@ -11,9 +11,8 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin_entry import schema_of
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import (
     EVERYTHING,
     KEY_SCHEMA,

@@ -22,10 +22,9 @@ from policyengine.cluster.storage_objects import (
     VolumeAttachment,
 )
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,

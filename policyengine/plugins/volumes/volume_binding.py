@@ -24,12 +24,11 @@ from policyengine.cluster.storage_objects import (
     PersistentVolumeClaim,
 )
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
 from policyengine.plugins.selectors.node_selector import Mask
 from policyengine.plugins.volumes.volume_claims import (

@@ -15,10 +15,9 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import Volume
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"

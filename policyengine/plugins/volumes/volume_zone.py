@@ -10,10 +10,9 @@ import numpy as np
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import Snapshot
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.plugins.selectors.node_selector import LabelTest, Mask
 from policyengine.plugins.volumes.volume_claims import (
