@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from policyengine import quantity
-from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus, Resources
+from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
 from policyengine.quantity import QuantityError
 
 CPU, MEMORY, EPHEMERAL_STORAGE = "cpu", "memory", "ephemeral-storage"
@@ -109,32 +109,19 @@ class Reading:
             self.problem = problem
 
 
-@dataclass(frozen=True, slots=True)
-class Accounting:
-    """The outcome for one pod."""
-
-    requests: Requests
-    limits: Requests
-    nonzero_cpu: int
-    nonzero_memory: int
-    problem: str | None
-
-
-def account(spec: PodSpec, status: PodStatus) -> Accounting:
-    """Everything a pod asks for. `status` matters only to in-place resize."""
+def account(spec: PodSpec, status: PodStatus) -> tuple[Requests, Requests, int, int, str | None]:
+    """Everything a pod asks for: requests, limits, cpu and memory with defaults, and what cannot be read. `status`
+    matters only to in-place resize."""
     reading = Reading()
     plain = _pod_amounts(spec, status, reading, "requests", {})
     defaults = {
         name: amount for name, amount in _DEFAULTS.items() if not (_requests_at_pod_level(spec) and name in plain)
     }
     nonzero = _pod_amounts(spec, status, reading, "requests", defaults) if defaults else plain
-    return Accounting(
-        requests=_requests(plain, reading, "requests"),
-        limits=_requests(_pod_amounts(spec, status, reading, "limits", {}), reading, "limits"),
-        nonzero_cpu=reading.whole(CPU, nonzero.get(CPU, 0), "requests"),
-        nonzero_memory=reading.whole(MEMORY, nonzero.get(MEMORY, 0), "requests"),
-        problem=reading.problem,
-    )
+    requests = _requests(plain, reading, "requests")
+    limits = _requests(_pod_amounts(spec, status, reading, "limits", {}), reading, "limits")
+    cpu, memory = (reading.whole(name, nonzero.get(name, 0), "requests") for name in (CPU, MEMORY))
+    return requests, limits, cpu, memory, reading.problem
 
 
 def _requests(amounts: Amounts, reading: Reading, where: str) -> Requests:
@@ -233,29 +220,23 @@ QOSClass = Literal["BestEffort", "Burstable", "Guaranteed"]
 
 def qos_class(spec: PodSpec) -> QOSClass:
     """Guaranteed: every container, or the pod as a whole, limits cpu and memory to just what it requests."""
-    resources: Iterable[Resources]
+    resources = [container.resources for container in (*spec.containers, *spec.init_containers)]
     if spec.resources is not None:
-        resources = (spec.resources,)
-    else:
-        resources = tuple(container.resources for container in (*spec.containers, *spec.init_containers))
-    requests, limits, guaranteed = _sums(resources)
-    if not requests and not limits:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
-
-
-def _sums(resources: Iterable[Resources]) -> tuple[Amounts, Amounts, bool]:
-    """Summed requests, summed limits, and whether each of `resources` limits both cpu and memory."""
-    reading = Reading()
+        resources = [spec.resources]
     requests: Amounts = {}
     limits: Amounts = {}
     all_limited = True
     for one in resources:
-        wanted = reading.amounts(one.requests, "requests")
-        limited = reading.amounts(one.limits, "limits")
-        for total, amounts in ((requests, wanted), (limits, limited)):
-            for name in (CPU, MEMORY):
-                if amounts.get(name):
-                    total[name] = total.get(name, 0) + amounts[name]
-        all_limited = all_limited and bool(limited.get(CPU)) and bool(limited.get(MEMORY))
-    return requests, limits, all_limited
+        _add(requests, _cpu_and_memory(one.requests))
+        limited = _cpu_and_memory(one.limits)
+        _add(limits, limited)
+        all_limited = all_limited and len(limited) == 2
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if all_limited and requests == limits else "Burstable"
+
+
+def _cpu_and_memory(quantities: Mapping[str, str | int | float]) -> Amounts:
+    """What is above 0 of the two."""
+    amounts = Reading().amounts(quantities, "")
+    return {name: amounts[name] for name in (CPU, MEMORY) if amounts.get(name)}

@@ -65,20 +65,20 @@ class PodShape:
     )
 
     def __init__(self, spec: PodSpec, status: PodStatus = _NO_STATUS) -> None:
-        accounting = account(spec, status)
+        requests, limits, nonzero_cpu, nonzero_memory, problem = account(spec, status)
         self.spec: Final = spec
         """The spec as decoded; `node_name` is always empty here."""
         self.is_resized: Final = status is not _NO_STATUS
         """Whether an in-place resize makes the pod count for other than its spec says."""
-        self.requests: Final[Requests] = accounting.requests
-        self.limits: Final[Requests] = accounting.limits
-        self.nonzero_cpu: Final[int] = accounting.nonzero_cpu
+        self.requests: Final[Requests] = requests
+        self.limits: Final[Requests] = limits
+        self.nonzero_cpu: Final[int] = nonzero_cpu
         """Millicores, where a container without a request counts 100."""
-        self.nonzero_memory: Final[int] = accounting.nonzero_memory
+        self.nonzero_memory: Final[int] = nonzero_memory
         """Bytes, where a container without a request counts 200Mi."""
-        self.problem: Final[str | None] = accounting.problem
+        self.problem: Final[str | None] = problem
         """Why the pod is refused outright, such as a malformed quantity; it counts as what could be read."""
-        self.amounts: Final = tuple((name, amount) for name, amount in accounting.requests.items() if amount)
+        self.amounts: Final = tuple((name, amount) for name, amount in requests.items() if amount)
         """(resource, amount) of everything above zero: what the pod adds to its node."""
         affinity = spec.affinity
         self.concerns_pods: Final = affinity is not None and (

@@ -201,11 +201,11 @@ class Evaluator:
         """The nodes on the hash ring, ordered again where the nodes changed."""
         assert self._table is not None
         position, name_hash = self._table.node_journal.position, self._table.name_hash
-        if self._ring is None or (self._ring[0] != position and not self._ring[1].is_of(name_hash)):
-            self._ring = position, Ring(name_hash)
-        elif self._ring[0] != position:
-            self._ring = position, self._ring[1]
-        return self._ring[1]
+        known = self._ring
+        if known is None or known[0] != position:
+            ring = known[1] if known is not None and known[1].is_of(name_hash) else Ring(name_hash)
+            self._ring = known = position, ring
+        return known[1]
 
 
 def _narrowed(snapshot: Snapshot, feasible: FeasibleNodes, verdicts: tuple[Verdict, ...]) -> Diagnosis:

@@ -160,11 +160,12 @@ class Quotas:
         with it of the resources of which that is too much. None where none does."""
         for quota in self.of(pod):
             used = self._used_and_coming(quota, pod, snapshot)
-            for what, bound in (("limit", quota.limit), ("guarantee", quota.guarantee)):
-                wanted = {name: used.get(name, 0) + amount * pods for name, amount in amounts_of(pod) if name in bound}
-                over = {name: amount for name, amount in wanted.items() if amount > bound[name]}
-                if over and (what == "limit" or not quota.rule.may_borrow(pod, snapshot)):
-                    return quota, what, over
+            over = _over(used, pod, quota.limit, pods)
+            if over:
+                return quota, "limit", over
+            over = _over(used, pod, quota.guarantee, pods)
+            if over and not quota.rule.may_borrow(pod, snapshot):
+                return quota, "guarantee", over
         return None
 
     def used(self, quota: Quota, snapshot: Snapshot) -> Mapping[str, int]:
@@ -173,42 +174,29 @@ class Quotas:
 
     def refusal(self, pod: PodInfo, snapshot: Snapshot) -> Status | None:
         """Why a quota refuses the pod, signed with its name; None where none does. See rule 2."""
-        for quota in self.of(pod):
-            used = self._used_and_coming(quota, pod, snapshot)
-            over = _first_over(used, pod, quota.limit)
-            if over is not None:
-                return _refused(quota, "limit", pod, used, over)
-            over = _first_over(used, pod, quota.guarantee)
-            if over is not None and not quota.rule.may_borrow(pod, snapshot):
-                return _refused(quota, "guarantee", pod, used, over)
-        return None
+        exceeded = self.exceeded(pod, snapshot)
+        return None if exceeded is None else _refused(pod, *exceeded)
 
     def is_entitled(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod, with all that its quotas use, stays within the guarantees of all of them, and one of them
         guarantees something it asks for."""
         owed = False
         for quota in self.of(pod):
-            if _first_over(self._used_and_coming(quota, pod, snapshot), pod, quota.guarantee) is not None:
+            if _over(self._used_and_coming(quota, pod, snapshot), pod, quota.guarantee):
                 return False
             owed = owed or any(name in quota.guarantee for name, _ in amounts_of(pod))
         return owed
 
     def minds(self, pod: PodInfo, coming: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod keeps off the room being made for `coming` although that is of lower priority: rule 5."""
-        return self._borrows(pod, snapshot) and self.is_entitled(coming, snapshot)
-
-    def _borrows(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        return any(
-            _first_over(self._used_and_coming(quota, pod, snapshot), pod, quota.guarantee) is not None
-            for quota in self.of(pod)
-        )
+        mine = ((self._used_and_coming(quota, pod, snapshot), quota.guarantee) for quota in self.of(pod))
+        return any(_over(used, pod, owed) for used, owed in mine) and self.is_entitled(coming, snapshot)
 
     def _used_and_coming(self, quota: Quota, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, int]:
         used = self.used(quota, snapshot)
-        coming = [other for other in _nominated(snapshot) if other is not pod and other.priority >= pod.priority]
         sums: dict[str, int] | None = None
-        for other in coming:
-            if quota.group in self.groups(other):
+        for other in (other for on_node in snapshot.nominated.values() for other in on_node.values()):
+            if other is not pod and other.priority >= pod.priority and quota.group in self.groups(other):
                 sums = dict(used) if sums is None else sums
                 for name, amount in amounts_of(other):
                     sums[name] = sums.get(name, 0) + amount
@@ -272,22 +260,21 @@ def amounts_of(pod: PodInfo) -> tuple[tuple[str, int], ...]:
     return (*pod.shape.amounts, (PODS, 1))
 
 
-def _nominated(snapshot: Snapshot) -> Iterator[PodInfo]:
-    return (pod for on_node in snapshot.nominated.values() for pod in on_node.values())
+def _over(used: Mapping[str, int], pod: PodInfo, bound: Mapping[str, int], pods: int = 1) -> dict[str, int]:
+    """What would be used with so many pods like this one, of the resources of which that is more than the bound."""
+    return {
+        name: amount
+        for name, asked in amounts_of(pod)
+        if name in bound and (amount := used.get(name, 0) + asked * pods) > bound[name]
+    }
 
 
-def _first_over(used: Mapping[str, int], pod: PodInfo, bound: Mapping[str, int]) -> str | None:
-    """The first resource the pod asks for of which there would be more than the bound."""
-    for name, amount in amounts_of(pod):
-        if name in bound and used.get(name, 0) + amount > bound[name]:
-            return name
-    return None
-
-
-def _refused(quota: Quota, what: str, pod: PodInfo, used: Mapping[str, int], name: str) -> Status:
+def _refused(pod: PodInfo, quota: Quota, what: str, over: Mapping[str, int]) -> Status:
+    """Told is the first resource that the pod asks for of which that is too much."""
+    name, amount = next(iter(over.items()))
     bound = quota.limit if what == "limit" else quota.guarantee
     asked = dict(amounts_of(pod))[name]
-    taken, most = format_amount(name, used.get(name, 0)), format_amount(name, bound[name])
+    taken, most = format_amount(name, amount - asked), format_amount(name, bound[name])
     reason = f"quota {quota.name}: {taken} of {most} {name} are in use"
     reason += f", the pod asks for {format_amount(name, asked)}" + ("" if what == "limit" else " and may not borrow")
     helpless = asked > bound[name]

@@ -32,18 +32,7 @@ class Code(IntEnum):
     @property
     def wire_name(self) -> str:
         """The name kube-scheduler prints: `UnschedulableAndUnresolvable`."""
-        return _WIRE_NAMES[self]
-
-
-_WIRE_NAMES = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
+        return self.name.title().replace("_", "")
 
 
 @dataclass(frozen=True, slots=True)
