@@ -67,11 +67,6 @@ class Members:
         return least
 
 
-def size(members: Members) -> Column:
-    """`.size()`."""
-    return Column(members.sizes())
-
-
 def exists(members: Members, tests: Column) -> Column:
     """`.exists(x, e)`: an error counts only where no row is true."""
     return _absorbing(members, tests, True)
@@ -103,27 +98,16 @@ Aggregate = Callable[[Members, Column], Column]
 
 
 def sum_of_whole(members: Members, column: Column) -> Column:
-    """`.sum()` of ints and quantities."""
-    sums, overflow = _whole_sums(members, column)
-    faults = None if overflow is None else faults_where(overflow, Fault.OVERFLOW)
-    return Column(sums, faults)
-
-
-def _whole_sums(members: Members, column: Column) -> tuple[Array, Mask | None]:
-    """Sums, and where they do not fit 64 bits (None: they all do)."""
+    """`.sum()` of ints and quantities; fails where it does not fit 64 bits."""
     values, rows = column.values, len(members.groups)
     if rows == 0 or max(int(values.max()), -int(values.min())) * rows <= _EXACT:
-        return np.bincount(members.groups, values, minlength=members.count).astype(np.int64), None
+        return Column(np.bincount(members.groups, values, minlength=members.count).astype(np.int64))
     low = np.bincount(members.groups, values & _LOW, minlength=members.count).astype(np.int64)
     high = np.bincount(members.groups, values >> 32, minlength=members.count).astype(np.int64)
     high += low >> 32
     overflow = (high < -(2**31)) | (high >= 2**31)
-    return (np.where(overflow, 0, high) << 32) | (low & _LOW), overflow if overflow.any() else None
-
-
-def sum_of_doubles(members: Members, column: Column) -> Column:
-    """`.sum()` of doubles, exactly rounded."""
-    return Column(_exact_sums(members, column.values))
+    sums = (np.where(overflow, 0, high) << 32) | (low & _LOW)
+    return Column(sums, faults_where(overflow, Fault.OVERFLOW))
 
 
 def _exact_sums(members: Members, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -183,7 +167,7 @@ def aggregate_of(function: str, element: Type) -> Aggregate:
     if function in _ANY_NUMBER:
         return _ANY_NUMBER[function]
     if function == "sum":
-        return sum_of_doubles if element.kind is Kind.DOUBLE else sum_of_whole
+        return _of_doubles(_exact_sums) if element.kind is Kind.DOUBLE else sum_of_whole
     return _BY_KIND[function, element.kind in (Kind.DOUBLE, Kind.INT)]
 
 

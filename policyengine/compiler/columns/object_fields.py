@@ -15,12 +15,11 @@ from typing import Any
 
 from policyengine import quantity
 from policyengine.cluster import pod_groups
-from policyengine.cluster.demand_history import Demand
 from policyengine.cluster.objects import Quantities
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_requests import Requests
 from policyengine.cluster.view import Snapshot
-from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.compiler.columns.frame import Decision, Scalar
 from policyengine.language.schema import NAMED_GROUPS, PLACED, QOS_CLASSES
 from policyengine.language.values import INT64_MAX, EvaluationError, parse_timestamp
@@ -103,13 +102,6 @@ def _of_namespace(part: str) -> Getter:
     return lambda pod: _NO_TEXTS if pod.home is None else getattr(pod.home.metadata, part)
 
 
-def _min_member(group: PodGroup | NativePodGroup) -> int:
-    """How many pods it takes; 1 for a native group that is no gang."""
-    if isinstance(group, PodGroup):
-        return group.spec.min_member
-    return group.minimum
-
-
 def _fields(*plain: str, **others: Getter) -> dict[str, Getter]:
     """Getters by the schema's names: `plain` ones stand in the attribute of the same name, in lower case with `_`."""
     named = {name: attrgetter(re.sub("([A-Z]+)", r"_\1", name).lower()) for name in plain}
@@ -166,7 +158,7 @@ _BY_OBJECT: dict[str, dict[str, Getter]] = {
     "finishedPod": _fields("owner", "failed", "reason", finishedAt=lambda pod: nanoseconds(pod.finished_at)),
     "podGroup": _fields(
         name=attrgetter("metadata.name"),
-        minMember=_min_member,
+        minMember=lambda group: group.spec.min_member if isinstance(group, PodGroup) else group.minimum,
         scheduleTimeout=lambda group: nanoseconds(getattr(group.spec, "schedule_timeout_seconds", None)),
         minResources=lambda group: amounts_of(getattr(group.spec, "min_resources", {})),
     ),
@@ -178,11 +170,6 @@ _BY_OBJECT: dict[str, dict[str, Getter]] = {
 def field_getter(owner: str, name: str) -> Getter:
     """How a field of an object is read, by the names the schema has for both. KeyError: no such field."""
     return _BY_OBJECT[owner][name]
-
-
-def entry(amounts: Amounts | Demand, resource: str) -> float | None:
-    """`amounts[?"vendor/x"]`: the count, None where the resource is not listed."""
-    return amounts.scalars.get(resource)
 
 
 # --- fields of the decision ------------------------------------------------------------------------------

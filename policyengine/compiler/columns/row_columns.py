@@ -136,11 +136,6 @@ NODE_COLUMNS: dict[Path, Vector] = {
 }
 
 
-def node_binding(path: Path) -> Vector:
-    """The column of a path below `node`. KeyError: the schema and this table disagree."""
-    return NODE_COLUMNS[path]
-
-
 _USAGE: dict[str, tuple[str, Callable[[str], int | None]]] = {
     "cpu": ("policyengine.io/usage-cpu", lambda text: amount(text, milli=True)),
     "memory": ("policyengine.io/usage-memory", lambda text: amount(text, milli=False)),

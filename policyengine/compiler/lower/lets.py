@@ -69,10 +69,8 @@ class Lets:
 
     def of_rows(self, name: str, row: Shape) -> list[str]:
         """Those of them that are evaluated in the same frame of rows: its columns, and lists."""
-        return [one for one in self.needs(name) if self._values[one].shape is row or self._is_list_of_all(one)]
-
-    def _is_list_of_all(self, name: str) -> bool:
-        return self._values[name].shape is Shape.SCALAR and self.is_list(name)
+        needs = ((one, self._values[one].shape) for one in self.needs(name))
+        return [one for one, shape in needs if shape is row or (shape is Shape.SCALAR and self.is_list(one))]
 
     def about(self, expr: ir.Expr) -> About:
         """What holds for an expression."""

@@ -99,7 +99,7 @@ def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector | None:
     if expr.function == "@in":
         return _contained(expr, listed, scope, hoists)
     if expr.function == "size":
-        return lambda frame: (rest := listed.rows(frame)).answer(list_elements.size(rest.members))
+        return lambda frame: (rest := listed.rows(frame)).answer(Column(rest.members.sizes()))
     compute = list_elements.aggregate_of(expr.function, whole.type.args[0])
     return _computed(listed, compute, listed.scope.lower(listed.element, hoists))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from policyengine.compiler.columns.column import Column, Failed, attempt, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame, PodFrame, Scalar, Vector
-from policyengine.compiler.columns.object_fields import entry, field_getter, scalar_binding
+from policyengine.compiler.columns.object_fields import field_getter, scalar_binding
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.lower.lets import Lets, in_order
 from policyengine.language import ir
@@ -296,7 +296,7 @@ class Scope(Names):
 
     def entry(self, thing: Any, key: Any) -> Any:
         """A count of a resource list by its name."""
-        found = entry(thing, key)
+        found = thing.scalars.get(key)
         return ABSENT if found is None else found
 
 

@@ -23,7 +23,7 @@ from policyengine.compiler.columns.column import Column, Failed, Fault, attempt,
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.kernels import kernel_of, random_kernel
 from policyengine.compiler.columns.logic_kernels import Operand, conditional, conjunction, has_value, value_of
-from policyengine.compiler.columns.row_columns import MAPS, MapReader, node_binding, pod_binding
+from policyengine.compiler.columns.row_columns import MAPS, NODE_COLUMNS, MapReader, pod_binding
 from policyengine.compiler.lower.list_aggregates import aggregate, let_of_rows, opt_map
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
@@ -49,7 +49,7 @@ def _lower(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.Field, scope: Scope, hoists: Hoists) -> Vector:
-    return pod_binding(expr.path[1:]) if expr.path[0] == "victim" else node_binding(expr.path[1:])
+    return pod_binding(expr.path[1:]) if expr.path[0] == "victim" else NODE_COLUMNS[expr.path[1:]]
 
 
 @_lower.register

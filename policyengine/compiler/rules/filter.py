@@ -10,8 +10,9 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -54,7 +55,9 @@ class Require(Generic[E]):
     condition: E
     on_error: E | None
     text: Text | None
+    """What it says where the condition is false, if the author wrote something."""
     source: str
+    """The condition as written."""
     code: Code
 
 
@@ -109,28 +112,16 @@ class RuleFilter(NodeRule):
         super().__init__(rule.name, reads_of(list(_conditions(asked)), scope), signature)
         self._decisions, self._hoists = decisions, Hoists()
         self._when = scope.condition(rule.when, failed=True)
-        self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
-        self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
+        lower = partial(scope.lower, hoists=self._hoists)
+        self._of_nodes = tuple(NodeRequire(*_lowered(one, lower, scope, self._hoists)) for one in asked)
+        alone = [one for one in rule.requires if not one.reads_node]
+        self._of_pod = tuple(PodRequire(*_lowered(one, scope.closure, scope, Hoists())) for one in alone)
         read = (*(() if rule.when is None else (rule.when,)), *_conditions(rule.requires))
         self._events = events_of(read, scope, bool(asked), True, Trends(scope).gets_truer(rule))
         self._reads_own_group = reads_own_group(read, scope)
         said = paths_read(_expressions(rule.requires), scope)
         self.reads_only_sums = self.situation is None and all(map(_is_kept_by_sums, said))
         """Of the pods on a node, in texts too (`SumsReader`)."""
-
-    def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
-        return NodeRequire(
-            scope.lower(require.condition, self._hoists),
-            None if require.on_error is None else scope.lower(require.on_error, self._hoists),
-            *_words(require, scope, self._hoists),
-        )
-
-    def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
-        return PodRequire(
-            scope.closure(require.condition),
-            None if require.on_error is None else scope.closure(require.on_error),
-            *_words(require, scope, Hoists()),
-        )
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Derived from the schema fields the rule reads."""
@@ -221,10 +212,15 @@ def _is_kept_by_sums(path: Path) -> bool:
     return (path[0] == "node" and path[1] in _SUMS) or not is_evictable(frozenset((path,)))
 
 
-def _words(require: ir.Require, scope: Scope, hoists: Hoists) -> tuple[Text | None, str, Code]:
-    """How a require refuses where its condition is false: text, condition as written, code."""
+def _lowered(
+    require: ir.Require, lower: Callable[[ir.Expr], E], scope: Scope, hoists: Hoists
+) -> tuple[E, E | None, Text | None, str, Code]:
+    """The parts of a `Require`."""
+    condition = lower(require.condition)
+    on_error = None if require.on_error is None else lower(require.on_error)
     text = None if require.otherwise is None else Text(require.otherwise, scope, hoists)
-    return text, require.text, Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    code = Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return condition, on_error, text, require.text, code
 
 
 def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
