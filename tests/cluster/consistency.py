@@ -56,7 +56,7 @@ def _check_pod_table(table: PodTable) -> None:
 
 def _check_usage(view: ClusterView) -> None:
     placed = [info for info in view.pods.values() if info.node_name]
-    for grouping, counts in view._usage._by_grouping.items():
+    for grouping, counts in view._usage.items():
         expected = UsageCounts((info, grouping.groups(info)) for info in placed).dump()
         assert counts.dump() == expected, f"counts {counts.dump()} should be {expected}"
 
