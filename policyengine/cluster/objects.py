@@ -47,6 +47,13 @@ class LabelSelector(Wire, frozen=True):
     match_expressions: tuple[SelectorRequirement, ...] = ()
 
 
+class Resources(Wire, frozen=True):
+    """The `resources` of a container, a pod or a claim of storage."""
+
+    requests: Quantities = msgspec.field(default_factory=dict)
+    limits: Quantities = msgspec.field(default_factory=dict)
+
+
 class OwnerReference(Wire, frozen=True):
     """An owner; the one with `controller` true manages the object."""
 

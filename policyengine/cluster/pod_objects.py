@@ -9,15 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
-from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Resources, Wire
 from policyengine.cluster.storage_objects import Volume
-
-
-class Resources(Wire, frozen=True):
-    """A container's or a pod's `resources`."""
-
-    requests: Quantities = msgspec.field(default_factory=dict)
-    limits: Quantities = msgspec.field(default_factory=dict)
 
 
 class ContainerPort(Wire, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from policyengine.cluster.node_objects import NodeSelector
-from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Resources, Wire
 
 
 class PersistentVolumeClaimVolume(Wire, frozen=True):
@@ -80,13 +80,6 @@ class Volume(Wire, frozen=True):
     image: ImageVolume | None = None
 
 
-class StorageResources(Wire, frozen=True):
-    """How much storage a claim asks for."""
-
-    requests: Quantities = msgspec.field(default_factory=dict)
-    limits: Quantities = msgspec.field(default_factory=dict)
-
-
 class PersistentVolumeClaimSpec(Wire, frozen=True):
     """`storage_class_name` None means the cluster's default, "" none at all."""
 
@@ -94,7 +87,7 @@ class PersistentVolumeClaimSpec(Wire, frozen=True):
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
-    resources: StorageResources = StorageResources()
+    resources: Resources = Resources()
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import NodeSelector
-from policyengine.cluster.objects import SelectorRequirement
-from policyengine.cluster.pod_objects import Container, PodSpec, Resources
+from policyengine.cluster.objects import Resources, SelectorRequirement
+from policyengine.cluster.pod_objects import Container, PodSpec
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.plugins.selectors.node_selector import required_affinity
 

@@ -9,14 +9,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import ObjectMeta, OwnerReference
+from policyengine.cluster.objects import ObjectMeta, OwnerReference, Resources
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     StorageClass,
-    StorageResources,
 )
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import ReplicaSet
@@ -114,7 +113,7 @@ def claimed(attempt: Attempt, what_if: WhatIf) -> Iterator[Attempt]:
                 spec=PersistentVolumeClaimSpec(
                     storage_class_name=name,
                     access_modes=("ReadWriteOnce",),
-                    resources=StorageResources(requests={"storage": CLAIM_SIZE}),
+                    resources=Resources(requests={"storage": CLAIM_SIZE}),
                 ),
             )
             text = f"create the claim {claim} of class {name}"

@@ -14,7 +14,7 @@ from typing import Final
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
+from policyengine.plugins.selectors.label_selector import MalformedError, PodSelector, compile_pod_selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,11 @@ def _terms(shape: PodShape, namespace: str) -> Terms:
                 *_weighted(away.preferred_during_scheduling_ignored_during_execution, namespace, -1),
             ),
         )
-    except _MalformedError as error:
+    except MalformedError as error:
         return _interned(problem=str(error))
 
 
 _interned = lru_cache(maxsize=4096)(Terms)
-
-
-class _MalformedError(ValueError):
-    """A selector of a term is malformed."""
 
 
 def _compile_all(sources: Iterable[PodAffinityTerm], namespace: str) -> tuple[Term, ...]:
@@ -108,7 +104,7 @@ def _compile(source: PodAffinityTerm, namespace: str) -> Term:
     for selector in (source.label_selector, source.namespace_selector):
         compiled = compile_pod_selector(selector)
         if isinstance(compiled, str):
-            raise _MalformedError(f"pod affinity term on `{source.topology_key}`: {compiled}")
+            raise MalformedError(f"pod affinity term on `{source.topology_key}`: {compiled}")
         selectors.append(compiled)
     named = frozenset(source.namespaces)
     if not named and source.namespace_selector is None:

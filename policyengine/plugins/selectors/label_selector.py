@@ -6,7 +6,7 @@ Source: apimachinery's labels.Requirement: which requirements are valid, and whe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,11 +62,15 @@ class Requirement:
         return self.holds(labels.get(self.key))
 
 
-def requirement(source: SelectorRequirement, comparing: bool) -> Requirement | str:
-    """The requirement, or what is wrong with it. `comparing`: whether Gt and Lt are known here."""
+class MalformedError(ValueError):
+    """A selector is none; the message says why."""
+
+
+def requirement(source: SelectorRequirement, comparing: bool) -> Requirement:
+    """The requirement. `comparing`: whether Gt and Lt are known here. Raises `MalformedError`."""
     problem = _problem(source.key, source.operator, source.values, comparing)
     if problem is not None:
-        return problem
+        raise MalformedError(problem)
     bound = integer(source.values[0]) if source.operator in ("Gt", "Lt") else 0
     return Requirement(source.key, source.operator, frozenset(source.values), bound or 0)
 
@@ -85,10 +89,13 @@ def parse_requirements(text: str) -> tuple[Requirement, ...] | str:
     at, goes_on = 0, True
     while goes_on:
         match = _TERM.match(text, at)
-        made = "" if match is None else requirement(_written(match), comparing=False)
-        if match is None or isinstance(made, str):
-            return text[at:].strip() or text.strip()
-        found.append(made)
+        rest = text[at:].strip() or text.strip()
+        if match is None:
+            return rest
+        try:
+            found.append(requirement(_written(match), comparing=False))
+        except MalformedError:
+            return rest
         at, goes_on = match.end(), match["end"] == ","
     return tuple(found)
 
@@ -176,16 +183,8 @@ def compile_pod_selector(source: LabelSelector | None) -> PodSelector | str:
     """The selector, or what is wrong with it. None selects nothing, an empty one everything."""
     if source is None:
         return NOTHING
-    requirements: list[Requirement] = []
-    for part in _parts(source):
-        compiled = requirement(part, comparing=False)
-        if isinstance(compiled, str):
-            return compiled
-        requirements.append(compiled)
-    return PodSelector(tuple(requirements))
-
-
-def _parts(source: LabelSelector) -> Iterable[SelectorRequirement]:
-    for key, value in sorted(source.match_labels.items()):
-        yield SelectorRequirement(key=key, operator="In", values=(value,))
-    yield from source.match_expressions
+    labels = (SelectorRequirement(key, "In", (value,)) for key, value in sorted(source.match_labels.items()))
+    try:
+        return PodSelector(tuple(requirement(part, comparing=False) for part in (*labels, *source.match_expressions)))
+    except MalformedError as error:
+        return str(error)

@@ -20,7 +20,7 @@ from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_objects import PodSpec, PreferredSchedulingTerm
 from policyengine.framework.changes import at
 from policyengine.framework.status import Rows
-from policyengine.plugins.selectors.label_selector import Requirement, requirement
+from policyengine.plugins.selectors.label_selector import MalformedError, Requirement, requirement
 
 Mask = NDArray[np.bool_]
 NAME_FIELD: Final = "metadata.name"
@@ -160,11 +160,11 @@ def _compiled(sources: Sequence[tuple[int, NodeSelectorTerm]]) -> tuple[tuple[tu
     for weight, source in sources:
         if weight == 0 or is_empty(source):
             continue
-        term = _compile_term(source)
-        if isinstance(term, Term):
-            terms.append((weight, term))
-        else:
-            problems.append(term)
+        try:
+            labels = [requirement(one, comparing=True) for one in source.match_expressions]
+            terms.append((weight, Term(labels, [_compile_field(one) for one in source.match_fields])))
+        except MalformedError as error:
+            problems.append(str(error))
     return tuple(terms), tuple(problems)
 
 
@@ -173,25 +173,9 @@ def is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
 
 
-def _compile_term(source: NodeSelectorTerm) -> Term | str:
-    labels: list[Requirement] = []
-    fields: list[FieldTest] = []
-    for expression in source.match_expressions:
-        compiled = requirement(expression, comparing=True)
-        if isinstance(compiled, str):
-            return compiled
-        labels.append(compiled)
-    for field in source.match_fields:
-        test = _compile_field(field)
-        if isinstance(test, str):
-            return test
-        fields.append(test)
-    return Term(labels, fields)
-
-
-def _compile_field(source: SelectorRequirement) -> FieldTest | str:
+def _compile_field(source: SelectorRequirement) -> FieldTest:
     if source.operator not in ("In", "NotIn"):
-        return f"`{source.key}`: `{source.operator}` is not an operator for fields"
+        raise MalformedError(f"`{source.key}`: `{source.operator}` is not an operator for fields")
     if len(source.values) != 1:
-        return f"`{source.key}`: `{source.operator}` needs exactly one value for a field"
+        raise MalformedError(f"`{source.key}`: `{source.operator}` needs exactly one value for a field")
     return FieldTest(source.key, source.values[0], source.operator == "NotIn")
