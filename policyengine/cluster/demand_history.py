@@ -18,7 +18,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, islice, product
 from typing import Annotated, Final
@@ -263,12 +263,8 @@ def requests_of(pod: PodInfo) -> dict[str, int]:
 
 
 def _demand(amounts: Mapping[str, float]) -> Demand:
+    """Of what has no field of its own, huge pages are whole bytes."""
+    others = {name: amount for name, amount in amounts.items() if name not in (CPU, MEMORY, _STORAGE)}
+    whole = {name: round(amount) for name, amount in others.items() if name.startswith("hugepages-")}
     cpu, memory, storage = (round(amounts.get(name, 0.0)) for name in (CPU, MEMORY, _STORAGE))
-    return Demand(cpu, memory, storage, dict(_others(amounts)))
-
-
-def _others(amounts: Mapping[str, float]) -> Iterable[tuple[str, float]]:
-    """What has no field of its own; huge pages are whole bytes."""
-    for name, amount in amounts.items():
-        if name not in (CPU, MEMORY, _STORAGE):
-            yield name, round(amount) if name.startswith("hugepages-") else amount
+    return Demand(cpu, memory, storage, others | whole)

@@ -82,12 +82,7 @@ def _is_plain(spec: ResourceSliceSpec) -> bool:
 
 
 def _shape(device: Device) -> object:
-    return (
-        model(device),
-        device.taints,
-        device.binds_to_node,
-        device.binding_conditions,
-    )
+    return model(device), device.taints, device.binds_to_node, device.binding_conditions
 
 
 def model(device: Device) -> object:

@@ -69,14 +69,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 _EVERYWHERE = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_FIXED = (
-    "_name_hash",
-    "_allowed_pods",
-    "_pod_count",
-    "_unschedulable",
-    "_ready",
-    "_created_at",
-)
+_FIXED = ("_name_hash", "_allowed_pods", "_pod_count", "_unschedulable", "_ready", "_created_at")
 
 
 class Offer(NamedTuple):

@@ -22,13 +22,7 @@ Quantities = dict[str, str | Int64 | float]
 than its own object."""
 
 
-class Wire(
-    msgspec.Struct,
-    frozen=True,
-    gc=False,
-    omit_defaults=True,
-    rename="camel",
-):
+class Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """The base of everything decoded: immutable, camelCase on the wire, unknown fields ignored."""
 
 

@@ -13,16 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyengine.compiler.columns.column import (
-    Array,
-    Column,
-    Fault,
-    Faults,
-    Mask,
-    compact,
-    first_fault,
-    recoded,
-)
+from policyengine.compiler.columns.column import Array, Column, Fault, Faults, Mask, compact, first_fault, recoded
 from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.language.types import QUANTITIES, Kind, Type, content_of
 

@@ -38,10 +38,6 @@ class Shipped:
     """What has to be there for the policy to do its work, as a note."""
 
 
-def _seconds(given: Any) -> str:
-    return f"{given}s"
-
-
 def _above_0(given: Any) -> str:
     """As the plugin does: what is not above 0 means the default."""
     return str(given) if given > 0 else ""
@@ -58,15 +54,11 @@ def _cpu(given: Any) -> str:
         raise ConversionError(f"`defaultRequests.cpu`: {error}") from None
 
 
-def _flag(given: Any) -> str:
-    return "true" if given else "false"
-
-
 _STATISTICS = "`policyengine annotate` writes the statistics that it reads to the nodes"
 SHIPPED: Mapping[str, Shipped] = {
     "riya": Shipped("riya", "others"),
     "Coscheduling": Shipped(
-        "pod-groups", "coscheduling", {"permitWaitingTimeSeconds": ("permitWaitingTime", _seconds)}
+        "pod-groups", "coscheduling", {"permitWaitingTimeSeconds": ("permitWaitingTime", "{}s".format)}
     ),
     "TargetLoadPacking": Shipped(
         "target-load-packing",
@@ -87,7 +79,7 @@ SHIPPED: Mapping[str, Shipped] = {
         },
         needs=_STATISTICS,
     ),
-    "NodeNumber": Shipped("nodenumber", "nodeNumber", {"reverse": ("reverse", _flag)}),
+    "NodeNumber": Shipped("nodenumber", "nodeNumber", {"reverse": ("reverse", lambda given: str(given).lower())}),
 }
 POD_GROUPS = Shipped("pod-groups", "others", values={"permitWaitingTime": "5min"})
 """kube-scheduler's own plugins for pod groups; how long a part of a group may hold room is theirs (v1.36)."""

@@ -18,12 +18,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 
 from policyengine import quantity
-from policyengine.cluster.device_objects import (
-    AllocationResult,
-    Device,
-    ResourceClaim,
-    ResourceSliceSpec,
-)
+from policyengine.cluster.device_objects import AllocationResult, Device, ResourceClaim, ResourceSliceSpec
 from policyengine.cluster.device_slices import DeviceSlice, DeviceSlices, PoolID
 from policyengine.cluster.node_objects import Node, NodeSelector
 from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice

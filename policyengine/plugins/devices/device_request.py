@@ -20,14 +20,7 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Code, Status
-from policyengine.plugins.devices.device import (
-    NOTHING,
-    Consumption,
-    Reading,
-    SelectorError,
-    SliceDevice,
-    consumption,
-)
+from policyengine.plugins.devices.device import NOTHING, Consumption, Reading, SelectorError, SliceDevice, consumption
 from policyengine.plugins.selectors.tolerations import tolerates
 
 ALL, EXACT_COUNT = "All", "ExactCount"

@@ -23,23 +23,9 @@ from math import inf
 from typing import Final, NamedTuple
 
 from policyengine.cluster.node_objects import Node
-from policyengine.plugins.devices.device import (
-    NOTHING,
-    Consumption,
-    Counters,
-    DeviceID,
-    Reading,
-    SliceDevice,
-    fits,
-)
+from policyengine.plugins.devices.device import NOTHING, Consumption, Counters, DeviceID, Reading, SliceDevice, fits
 from policyengine.plugins.devices.device_pools import Pool, Slice, Taken
-from policyengine.plugins.devices.device_request import (
-    MOST_RESULTS,
-    AllocationError,
-    Constraint,
-    Wanted,
-    WantedClaim,
-)
+from policyengine.plugins.devices.device_request import MOST_RESULTS, AllocationError, Constraint, Wanted, WantedClaim
 
 LOOKS_A_SECOND: Final = 10_000
 """Looks at devices that a second of `filterTimeout` stands for."""
