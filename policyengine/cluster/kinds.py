@@ -100,11 +100,6 @@ class Kind(Generic[T]):
         parts = self.group_path.split("/")
         return parts[2] if parts[1] == "apis" else ""
 
-    @property
-    def full_name(self) -> str:
-        """`PLURAL.GROUP`, which is how a CustomResourceDefinition of it is called."""
-        return f"{self.plural}.{self.group}"
-
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of the collection, or of one object in it."""
         parts = [self.group_path]
@@ -253,8 +248,8 @@ make_decoders([*STRUCTS.values(), NativePodGroup, SCHEDULING_POLICIES.type, Cust
 
 
 def definition_of(kind: Kind[Any]) -> Kind[CustomResourceDefinition]:
-    """The one definition that makes a custom kind."""
-    return replace(_DEFINITIONS, field_selector=f"metadata.name={kind.full_name}")
+    """The one definition that makes a custom kind: it is called `PLURAL.GROUP`."""
+    return replace(_DEFINITIONS, field_selector=f"metadata.name={kind.plural}.{kind.group}")
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

@@ -64,7 +64,8 @@ class PodTable:
         self._is_read = False
         self._touched: dict[str, None] = {}
         self._place_of: dict[str, int] = {}
-        self._infos: list[PodInfo] = []
+        self.infos: list[PodInfo] = []
+        """The pods by place. Never to be written to."""
         self._rows: Codes = np.zeros(0, np.int32)
         self._nominations: dict[str, str] = {}
         self._columns: dict[Hashable, NumberColumn | EncodedColumn[Any]] = {}
@@ -91,17 +92,12 @@ class PodTable:
     @property
     def n(self) -> int:
         """The number of pods, and of places."""
-        return len(self._infos)
+        return len(self.infos)
 
     @property
     def rows(self) -> Codes:
         """Each pod's row of the node table, -1 without one: `int32[n]`."""
         return self._rows[: self.n]
-
-    @property
-    def infos(self) -> list[PodInfo]:
-        """The pods by place. Never to be written to."""
-        return self._infos
 
     def places(self, uids: Iterable[str]) -> Places:
         """The places of pods of the view: `int64[…]`."""
@@ -135,7 +131,7 @@ class PodTable:
         return column
 
     def _at_place(self, read: Read) -> Callable[[int], Any]:
-        infos = self._infos
+        infos = self.infos
         return lambda place: read(infos[place])
 
     def _look_at(self, uid: str) -> None:
@@ -146,30 +142,27 @@ class PodTable:
             return
         if place is None:
             place = self._place_of[uid] = self.n
-            self._infos.append(info)
+            self.infos.append(info)
             if place >= len(self._rows):
                 self._rows = np.asarray(grown(self._rows, place + 1), np.int32)
-        self._infos[place] = info
+        self.infos[place] = info
         self._rows[place] = self._row_of.get(info.node_name, ABSENT) if info.node_name else ABSENT
-        self._nominate(uid, "" if info.node_name else info.nominated_node_name)
+        if info.nominated_node_name and not info.node_name:
+            self._nominations[uid] = info.nominated_node_name
+        else:
+            self._nominations.pop(uid, None)
         for column in self._columns.values():
             column.refresh(place)
-
-    def _nominate(self, uid: str, node_name: str) -> None:
-        if node_name:
-            self._nominations[uid] = node_name
-        elif self._nominations:
-            self._nominations.pop(uid, None)
 
     def _remove(self, uid: str, place: int) -> None:
         last = self.n - 1
         if place != last:
-            moved = self._infos[last]
-            self._infos[place] = moved
+            moved = self.infos[last]
+            self.infos[place] = moved
             self._place_of[moved.uid] = place
             self._rows[place] = self._rows[last]
             for column in self._columns.values():
                 column.refresh(place)
-        self._infos.pop()
+        self.infos.pop()
         del self._place_of[uid]
         self._nominations.pop(uid, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,28 +20,19 @@ class Verdict:
     refusals: Sequence[Refusal]
 
 
+@dataclass(slots=True, eq=False)
 class Diagnosis:
     """The verdict over all nodes of one snapshot. The first refusing filter, in the profile's order, counts."""
 
-    __slots__ = ("_first", "_names", "_narrowing", "_verdicts", "feasible", "pre_filter")
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        feasible: Rows,
-        verdicts: tuple[Verdict, ...],
-        pre_filter: Status | None,
-        narrowing: tuple[str, ...] = (),
-    ) -> None:
-        """`narrowing`: the plugins whose PreFilter left only some nodes."""
-        self._names = names
-        self._verdicts = verdicts
-        self._narrowing = narrowing
-        self._first: list[tuple[Verdict, Rows]] | None = None
-        self.feasible = feasible
-        """Rows that passed, ascending."""
-        self.pre_filter = pre_filter
-        """The refusal of the pod as a whole, or None."""
+    _names: Sequence[str]
+    feasible: Rows
+    """Rows that passed, ascending."""
+    _verdicts: tuple[Verdict, ...]
+    pre_filter: Status | None
+    """The refusal of the pod as a whole, or None."""
+    _narrowing: tuple[str, ...] = ()
+    """The plugins whose PreFilter left only some nodes."""
+    _first: list[tuple[Verdict, Rows]] | None = field(default=None, init=False)
 
     @property
     def nodes(self) -> int:
@@ -101,7 +92,7 @@ class Diagnosis:
         more = tuple(Verdict(plugin, refused, known) for plugin, (refused, known) in by_plugin.items())
         feasible = np.setdiff1d(self.feasible, np.fromiter(refusals, dtype=np.int64, count=len(refusals)))
         verdicts = (*more, *self._verdicts) if first else (*self._verdicts, *more)
-        return Diagnosis(self._names, feasible, verdicts, self.pre_filter, self._narrowing)
+        return replace(self, feasible=feasible, _verdicts=verdicts)
 
     def within(self, rows: NDArray[np.bool_], plugin: str, reason: str) -> Diagnosis:
         """This verdict with all other nodes refused, before anything else, for what nothing but the node can cure.
@@ -109,7 +100,7 @@ class Diagnosis:
         refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
         verdict = Verdict(plugin, (~rows).astype(np.int16), [refusal])
         feasible = self.feasible[rows[self.feasible]]
-        return Diagnosis(self._names, feasible, (verdict, *self._verdicts), self.pre_filter, self._narrowing)
+        return replace(self, feasible=feasible, _verdicts=(verdict, *self._verdicts))
 
     def counts(self) -> list[tuple[str, int]]:
         """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as

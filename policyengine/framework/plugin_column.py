@@ -104,11 +104,6 @@ class PluginColumn:
         """The plugin's name."""
         return self.source.name
 
-    @property
-    def unanimous(self) -> bool:
-        """A filter's column that refuses no row."""
-        return self.refused == 0
-
     def update(self, pod: PodInfo, changes: Changes) -> None:
         """Bring the column up to the snapshot of `changes`. The pod has the column's signature."""
         source = self.source

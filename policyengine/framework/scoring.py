@@ -141,7 +141,7 @@ class BestNodes:
         self._marked = bytearray(tied[ring.order].tobytes())
         """1 by place on the ring."""
         self.count = int(np.count_nonzero(tied))
-        """How many there are."""
+        """How many there are; where none is left, the whole total has to be looked at."""
 
     def put(self, row: int, total: int) -> None:
         """The total of one row."""
@@ -153,11 +153,6 @@ class BestNodes:
         if is_best != self._marked[place]:
             self._marked[place] = is_best
             self.count += 1 if is_best else -1
-
-    @property
-    def are_known(self) -> bool:
-        """Whether any is left; else the whole total has to be looked at."""
-        return self.count > 0
 
     def next(self, pod_uid: str) -> int:
         """The row of the next one after the pod's UID."""

@@ -291,5 +291,5 @@ class TotalScores:
             self.values[row] = score
             if self._best is not None:
                 self._best.put(row, score)
-        if self._best is not None and not self._best.are_known:
+        if self._best is not None and not self._best.count:
             self._best = None

@@ -35,6 +35,6 @@ def test_best_nodes_that_follow_single_totals_are_those_of_all_totals(seed: int)
         for row in rng.sample(range(n), min(n, rng.randint(1, 3))):
             total[row] = rng.randint(0, 3)
             best.put(row, total.item(row))
-        if not best.are_known:
+        if not best.count:
             assert total.max() < highest
             return

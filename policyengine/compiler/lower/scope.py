@@ -137,10 +137,6 @@ class Scope(Names):
     of_cluster: Hoists = field(default_factory=Hoists, repr=False, compare=False)
     """The parts of aggregates over all nodes or pods, which all are evaluated in the decision's own frame."""
 
-    def with_holes(self, holes: Mapping[int, str]) -> Scope:
-        """The same scope, with other holes."""
-        return replace(self, holes=holes, scalars={})
-
     def of(self, row: Shape) -> Scope:
         """The same scope for frames of nodes or of pods."""
         return self if row is self.row else replace(self, row=row)

@@ -13,6 +13,7 @@ for each different list of taints in the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, singledispatch
 from typing import Any
 
@@ -168,7 +169,8 @@ def by_distinct_values(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
     """The column closure of an expression: its single value for each distinct combination of its parts' values."""
     holes = list(_holes(expr))
     names = [f"${place}" for place in range(len(holes))]
-    inner = scope.with_holes({id(hole): name for hole, name in zip(holes, names, strict=True)})
+    filled = {id(hole): name for hole, name in zip(holes, names, strict=True)}
+    inner = replace(scope, holes=filled, scalars={})
     scalar = inner.closure(expr)
     vectors = [scope.lower(hole, hoists) for hole in holes]
     optionals = [hole.type.kind is Kind.OPTIONAL for hole in holes]

@@ -60,7 +60,7 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, PluginColumn]]) -> tuple[l
 
 
 def _is_unmoved(plugin: FilterPlugin, column: PluginColumn) -> bool:
-    if _is_blind(plugin, column) or (column.unanimous and _is_eased(plugin)):
+    if _is_blind(plugin, column) or (not column.refused and _is_eased(plugin)):
         return True
     return Reads.PODS not in plugin.reads and not extends(plugin, TopologyPlugin)
 
@@ -153,7 +153,7 @@ class Eviction:
         for known in filters:
             if known.follows_sums:
                 passing &= known.plugin.filter(self._states[known.plugin.name], self._snapshot, rows).refused == 0
-            elif not known.column.unanimous:
+            elif known.column.refused:
                 passing &= known.column.values[rows] == 0
         return passing
 
