@@ -174,10 +174,8 @@ class NodeColumns:
         without a request for cpu or memory counts as 100 millicores or 200Mi."""
         column = self._free_with_defaults.get(resource) if with_defaults else None
         column = self._free.get(resource) if column is None else column
-        return self._lacking(resource) if column is None else column[: self.n]
-
-    def _lacking(self, resource: str) -> Int64:
-        """`free` of a resource that no node has offered."""
+        if column is not None:
+            return column[: self.n]
         column = np.zeros(self.n, np.int64)
         for row, amount in self._nowhere.get(resource, _NOBODY).items():
             column[row] = -amount

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from enum import Enum
 
+from msgspec.structs import replace
+
 from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_requests import Requests
@@ -114,7 +116,7 @@ class PodInfo:
         for condition in kept:
             if condition.type == "PodScheduled" and condition.status == "True":
                 self.scheduled_at = seconds_or_none(condition.last_transition_time)
-        self.conditions = tuple([_timeless(condition) for condition in kept])
+        self.conditions = tuple([replace(condition, last_transition_time=None) for condition in kept])
         if not any(condition.message for condition in kept):
             self.conditions = interned(self.conditions)  # a pod that waits is told something else each time
 
@@ -156,16 +158,6 @@ _UNKNOWN = Pod(metadata=ObjectMeta()).status
 """The status of a pod that has none: all such pods share it."""
 
 _CONDITIONS_KEPT = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending"})
-
-
-def _timeless(condition: PodCondition) -> PodCondition:
-    return PodCondition(
-        type=condition.type,
-        status=condition.status,
-        reason=condition.reason,
-        message=condition.message,
-        observed_generation=condition.observed_generation,
-    )
 
 
 def seconds_or_none(text: object) -> float | None:

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Hashable
 from functools import cached_property
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
+from policyengine.cluster.pod_objects import Container, PodSpec, PodStatus
 from policyengine.cluster.pod_requests import QOSClass, Requests, account, qos_class, resize_infeasible
-from policyengine.cluster.storage_objects import Volume
 
 H = TypeVar("H", bound=Hashable)
 
@@ -37,6 +37,11 @@ ANY_IP = "0.0.0.0"
 
 _encode = msgspec.msgpack.Encoder().encode
 _NO_STATUS = PodStatus()
+_DISKS = attrgetter(
+    *("persistent_volume_claim", "ephemeral", "gce_persistent_disk", "aws_elastic_block_store", "azure_disk"),
+    *("cinder", "portworx_volume"),
+)
+"""The sources of a volume that are claims, or disks of a cloud."""
 _TOKEN_VOLUME = "kube-api-access-"
 """The service account token's volume: its random name would keep equal pods from sharing a shape."""
 
@@ -93,7 +98,7 @@ class PodShape:
     @cached_property
     def disks(self) -> int:
         """How many of its volumes are claims, or disks of a cloud: a node takes only so many of these."""
-        return sum([_is_disk(volume) for volume in self.spec.volumes])
+        return sum([any(source is not None for source in _DISKS(volume)) for volume in self.spec.volumes])
 
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
@@ -123,13 +128,6 @@ def normalized_image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _is_disk(volume: Volume) -> bool:
-    claimed = volume.persistent_volume_claim, volume.ephemeral
-    in_tree = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk
-    others = volume.cinder, volume.portworx_volume
-    return any(source is not None for source in (*claimed, *in_tree, *others))
-
-
 def _without_node(spec: PodSpec) -> PodSpec:
     volumes = spec.volumes
     if volumes:
@@ -145,7 +143,7 @@ def _resized(spec: PodSpec, status: PodStatus) -> PodStatus | None:
         return None
     statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
     relevant = tuple(
-        _resources_only(cs)
+        msgspec.structs.replace(cs, restart_count=0, state=None)
         for container in (*spec.containers, *spec.init_containers)
         if (cs := statuses.get(container.name)) is not None
         and cs.resources is not None
@@ -194,10 +192,6 @@ def _compact_container(container: Container) -> Container:
         ports=interned(container.ports),
         resources=resources,
     )
-
-
-def _resources_only(status: ContainerStatus) -> ContainerStatus:
-    return ContainerStatus(name=status.name, resources=status.resources, allocated_resources=status.allocated_resources)
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:

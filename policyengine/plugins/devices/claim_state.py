@@ -10,7 +10,7 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
@@ -19,15 +19,8 @@ from policyengine.framework.status import SKIP, Code, Rows, Status
 from policyengine.plugins.devices.binding_conditions import is_unavailable
 from policyengine.plugins.devices.device_request import WantedClaim, wanted_claim
 from policyengine.plugins.devices.device_search import Given
-from policyengine.plugins.devices.extended_claim import (
-    ContainerRequest,
-    ExtendedResources,
-    asked_by,
-    in_memory,
-    is_special_of,
-)
+from policyengine.plugins.devices.extended_claim import ExtendedResources, asked_by, is_special_of
 from policyengine.plugins.devices.outcomes import Devices, Outcome, Outcomes, Verdict
-from policyengine.plugins.extended_resources import backed_resources
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
@@ -37,31 +30,6 @@ MOST_CONSUMERS: Final = 256
 """Pods that may use one claim (ResourceClaimReservedForMaxSize)."""
 
 
-class ExtendedClaims:
-    """The special claim of a pod as each node is asked about it."""
-
-    def __init__(self, namespace: str, resources: ExtendedResources, snapshot: Snapshot) -> None:
-        self.resources = resources
-        self._namespace = namespace
-        self._snapshot = snapshot
-        self._wanted: dict[tuple[ContainerRequest, ...], WantedClaim | None] = {}
-
-    def on(self, node: Node) -> WantedClaim | None:
-        """What is asked of the node's slices; None where its device plugins give all."""
-        asked = self.resources.on(node)
-        if asked.mappings not in self._wanted:
-            made = wanted_claim(in_memory(self._namespace, asked.requests), self._snapshot) if asked.requests else None
-            self._wanted[asked.mappings] = None if isinstance(made, Status) else made
-        return self._wanted[asked.mappings]
-
-
-def extended_claims(pod: PodInfo, snapshot: Snapshot) -> ExtendedClaims | None:
-    """None where no class stands for anything that the pod asks for."""
-    asking = asked_by(pod.shape)
-    resources = ExtendedResources(asking, backed_resources(snapshot.objects(DeviceClass))) if asking else None
-    return ExtendedClaims(pod.namespace, resources, snapshot) if resources else None
-
-
 class ClaimsState:
     """The pod's claims: those allocated already, and those to allocate."""
 
@@ -69,7 +37,7 @@ class ClaimsState:
         self,
         claims: Sequence[ResourceClaim],
         wanted: tuple[WantedClaim, ...],
-        extended: ExtendedClaims | None,
+        extended: ExtendedResources,
         unavailable: tuple[ResourceClaim, ...],
         devices: Devices,
     ) -> None:
@@ -92,16 +60,16 @@ class ClaimsState:
     @property
     def allocates(self) -> bool:
         """Whether devices are to be found, on some nodes at least."""
-        return bool(self._wanted) or self._extended is not None
+        return bool(self._wanted or self._extended)
 
     def wanted(self, node: Node) -> tuple[WantedClaim, ...]:
         """The claims to allocate on this node; the special one comes last."""
-        special = self._extended.on(node) if self._extended is not None else None
+        special = self._extended.claim(node)
         return self._wanted if special is None else (*self._wanted, special)
 
     def outcome(self, node: Node) -> Outcome:
         """What the search for their devices comes to."""
-        if self._extended is not None and self._extended.resources.cannot_fit(node):
+        if self._extended.cannot_fit(node):
             return Outcome(Verdict.CANNOT_FIT)
         return self._outcomes_of(self.wanted(node)).on(node)
 
@@ -164,8 +132,8 @@ def claims_state(pod: PodInfo, snapshot: Snapshot, devices: Devices, timeout: fl
     if isinstance(found, str):
         return _refused(found)
     claims = [snapshot.pending_claims.foreseen(claim) for claim in found]
-    extended = extended_claims(pod, snapshot)
-    if not claims and extended is None:
+    extended = ExtendedResources(pod, snapshot)
+    if not claims and not extended:
         return SKIP
     wanted: list[WantedClaim] = []
     unavailable: list[ResourceClaim] = []

@@ -48,7 +48,6 @@ from policyengine.plugins.devices.claim_state import (
     ClaimsState,
     claim_names,
     claims_state,
-    extended_claims,
     find_claims,
     is_reserved_for,
     left_over,
@@ -57,7 +56,7 @@ from policyengine.plugins.devices.claim_state import (
 from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.devices.device_search import LOOKS_A_SECOND
-from policyengine.plugins.devices.extended_claim import asked_by, claim_of
+from policyengine.plugins.devices.extended_claim import ExtendedResources, asked_by, claim_of
 from policyengine.plugins.devices.outcomes import MOST_KEPT, Devices, Verdict
 
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -230,8 +229,8 @@ class DynamicResources:
         if isinstance(claims, str):
             return Status(Code.ERROR, (claims,)), NOTHING_TO_DO
         pending = snapshot.pending_claims.of_pod(pod.uid)
-        extended = extended_claims(pod, snapshot)
-        mappings = () if extended is None else extended.resources.on(_node(node_name, snapshot)).mappings
+        extended = ExtendedResources(pod, snapshot)
+        mappings = extended.on(_node(node_name, snapshot)).mappings if extended else ()
         plan = claims_plan(pod, node_name, claims, pending, mappings, self._binding_timeout, snapshot.now)
         return (SKIP, NOTHING_TO_DO) if plan is None else (SUCCESS, plan)
 

@@ -10,7 +10,7 @@ node to node. A request is named after its container and after the resource's pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -30,7 +30,10 @@ from policyengine.cluster.objects import ObjectMeta, OwnerReference
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Container
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.plugins.extended_resources import IMPLICIT
+from policyengine.cluster.view import Snapshot
+from policyengine.framework.status import Status
+from policyengine.plugins.devices.device_request import WantedClaim, wanted_claim
+from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.quantity import QuantityError
 
 ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -105,30 +108,41 @@ def _whole(text: str | int | float) -> int:
 
 
 class ExtendedResources:
-    """What a pod asks for by its extended resources; classes stand for some of them at least."""
+    """What a pod asks for by its extended resources; false where no class stands for any of it."""
 
-    def __init__(self, asking: tuple[Asking, ...], backed: Mapping[str, DeviceClass]) -> None:
-        names = {name for one in asking for name, _, _ in one.amounts}
-        self._asking = asking
+    def __init__(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        self._asking = asked_by(pod.shape)
+        names = {name for one in self._asking for name, _, _ in one.amounts}
+        backed = backed_resources(snapshot.objects(DeviceClass)) if names else {}
         self._backed = {name: backed[name] for name in sorted(names & backed.keys())}
         self._others = names - backed.keys()
-        self._requests: dict[frozenset[str], Requests] = {}
+        self._namespace, self._snapshot = pod.namespace, snapshot
+        self._asked: dict[frozenset[str], tuple[Requests, WantedClaim | None]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._backed)
 
     def cannot_fit(self, node: Node) -> bool:
         """Whether neither a device plugin of the node nor a class has one of the resources."""
-        return bool(self._others) and not allocatable_of(node).amounts.keys() >= self._others
+        return bool(self._backed and self._others) and not allocatable_of(node).amounts.keys() >= self._others
 
     def on(self, node: Node) -> Requests:
         """What is asked of the node's slices; no request where device plugins give all."""
+        return self._asked_of(node)[0]
+
+    def claim(self, node: Node) -> WantedClaim | None:
+        """The special claim as the node is asked about it; None where its device plugins give all."""
+        return self._asked_of(node)[1]
+
+    def _asked_of(self, node: Node) -> tuple[Requests, WantedClaim | None]:
         offered = allocatable_of(node).amounts
         wanted = frozenset(name for name in self._backed if not offered.get(name))
-        requests = self._requests.get(wanted)
-        if requests is None:
-            requests = self._requests[wanted] = self._asked_for(wanted)
-        return requests
+        if wanted not in self._asked:
+            asked = self._asked_for(wanted)
+            claim = in_memory(self._namespace, asked.requests)
+            made = wanted_claim(claim, self._snapshot) if asked.requests else None
+            self._asked[wanted] = asked, None if isinstance(made, Status) else made
+        return self._asked[wanted]
 
     def _asked_for(self, wanted: frozenset[str]) -> Requests:
         requests: list[DeviceRequest] = []

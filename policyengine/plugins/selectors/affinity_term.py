@@ -54,11 +54,6 @@ class Terms:
     preferred: tuple[WeightedTerm, ...] = ()
     problem: str | None = None
 
-    @property
-    def any(self) -> bool:
-        """Whether there are terms at all."""
-        return bool(self.affinity or self.anti_affinity or self.preferred)
-
 
 NO_TERMS: Final = Terms()
 
