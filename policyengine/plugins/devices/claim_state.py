@@ -64,7 +64,7 @@ class ClaimsState:
 
     def wanted(self, node: Node) -> tuple[WantedClaim, ...]:
         """The claims to allocate on this node; the special one comes last."""
-        special = self._extended.claim(node)
+        special = self._extended.claim(node) if self._extended else None
         return self._wanted if special is None else (*self._wanted, special)
 
     def outcome(self, node: Node) -> Outcome:
