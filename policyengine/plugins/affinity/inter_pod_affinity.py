@@ -226,9 +226,6 @@ def _selected(terms: Iterable[Term]) -> Callable[[PodIndex], Iterable[PodKind]]:
     return lambda index: index.selected_by(selectors)
 
 
-_NO_LABELS: Final[Mapping[str, str]] = {}
-
-
 def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is not None and new is not None and new.uid == pod.uid:
         return True
@@ -265,7 +262,7 @@ def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         return False
     if terms.problem is not None:
         return True
-    before = _NO_LABELS if old is None else old.metadata.labels
+    before: Mapping[str, str] = {} if old is None else old.metadata.labels
     after = new.metadata.labels
     if not terms.affinity and old is None:
         return True

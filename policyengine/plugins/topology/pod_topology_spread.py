@@ -15,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.view import Snapshot
 from policyengine.elementary import ln
-from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -34,8 +35,9 @@ from policyengine.plugins.topology.spread_constraint import (
     SYSTEM_DEFAULTS,
     Constraint,
     compile_constraints,
+    node_matters,
     owners_selector,
-    spread_events,
+    pod_matters,
 )
 from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
 
@@ -175,7 +177,9 @@ class PodTopologySpread:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels in the pod's namespace; nodes that change domains."""
-        return spread_events(self._hinted)
+        pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
+        nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        return on(Resource.POD, pods, _pod_changed), on(Resource.NODE, nodes, _node_changed)
 
     def _constraints(self, pod: PodInfo, snapshot: Snapshot, kind: str) -> Compiled:
         if pod.shape.spec.topology_spread_constraints:
@@ -186,9 +190,18 @@ class PodTopologySpread:
         selector = owners_selector(pod, snapshot)
         return () if selector.empty else compile_constraints(self._defaults, pod.labels, kind, selector)
 
-    def _hinted(self, pod: PodInfo) -> tuple[Constraint, ...] | None:
-        """The constraints a hint may go by; None where it cannot know them."""
-        if not pod.shape.spec.topology_spread_constraints:
-            return None
-        constraints = _own(pod).hard
-        return None if isinstance(constraints, str) else constraints
+
+def _hinted(pod: PodInfo) -> tuple[Constraint, ...] | None:
+    """The constraints a hint may go by; None where it cannot know them."""
+    constraints = _own(pod).hard if pod.shape.spec.topology_spread_constraints else None
+    return None if isinstance(constraints, str) else constraints
+
+
+def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+    constraints = _hinted(pod)
+    return constraints is None or pod_matters(pod, old, new, constraints)
+
+
+def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+    constraints = _hinted(pod)
+    return constraints is None or node_matters(old, new, constraints)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,6 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
-from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource, on
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.plugins.selectors.label_selector import (
     EVERYTHING,
@@ -119,29 +118,8 @@ def _all_in(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-ConstraintsOf = Callable[[PodInfo], Sequence[Constraint] | None]
-
-
-def spread_events(constraints_of: ConstraintsOf) -> Sequence[ClusterEventWithHint]:
-    """The registrations. `constraints_of` answers None for a pod whose constraints a hint cannot know."""
-
-    def pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        constraints = constraints_of(pod)
-        return constraints is None or _pod_matters(pod, old, new, constraints)
-
-    def node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
-        constraints = constraints_of(pod)
-        return constraints is None or _node_matters(old, new, constraints)
-
-    pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
-    nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
-    return (
-        on(Resource.POD, pods, pod_changed),
-        on(Resource.NODE, nodes, node_changed),
-    )
-
-
-def _pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, constraints: Sequence[Constraint]) -> bool:
+def pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, constraints: Sequence[Constraint]) -> bool:
+    """Whether the coming, going or update of a pod may help one that these constraints keep out."""
     if any(one is not None and not _involved(one, pod) for one in (old, new)):
         return False
     if old is None or new is None:
@@ -161,7 +139,8 @@ def _involved(other: PodInfo, pod: PodInfo) -> bool:
     return bool(other.node_name or other.nominated_node_name) and other.namespace == pod.namespace
 
 
-def _node_matters(old: Node | None, new: Node | None, constraints: Sequence[Constraint]) -> bool:
+def node_matters(old: Node | None, new: Node | None, constraints: Sequence[Constraint]) -> bool:
+    """The same of a node."""
     had = old is not None and _has_keys(old.metadata.labels, constraints)
     has = new is not None and _has_keys(new.metadata.labels, constraints)
     if old is None or new is None:
