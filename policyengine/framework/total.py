@@ -101,11 +101,9 @@ class FeasibleNodes:
     def refusers(self) -> tuple[tuple[str, int], ...]:
         """(plugin, nodes that it refuses), as `Diagnosis.refused` has it."""
         found = tuple([(column.plugin, column.refused) for column in self.verdicts])
-        return (
-            ((min(plugin for plugin, _ in self.narrowed), int(np.count_nonzero(self._left_out))), *found)
-            if self.narrowed
-            else found
-        )
+        if not self.narrowed:
+            return found
+        return (min(plugin for plugin, _ in self.narrowed), int(np.count_nonzero(self._left_out))), *found
 
     def narrowings(self) -> list[tuple[str, frozenset[str]]]:
         """(plugin, the only nodes that its PreFilter left), by the columns as they are."""

@@ -13,7 +13,7 @@ Source: dynamic-resource-allocation's structured allocator (pools, incubating), 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -23,21 +23,6 @@ from policyengine.cluster.device_slices import DeviceSlice, DeviceSlices, PoolID
 from policyengine.cluster.node_objects import Node, NodeSelector
 from policyengine.plugins.devices.device import Counters, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """From which nodes a slice, or a device of it, is reached."""
-
-    node_name: str = ""
-    all_nodes: bool = False
-    selector: Selector | None = None
-
-    def holds(self, node: Node) -> bool:
-        """Whether the node reaches it."""
-        if self.node_name:
-            return node.metadata.name == self.node_name
-        return self.all_nodes or (self.selector is not None and self.selector.matches(node))
 
 
 class Slice:
@@ -64,7 +49,7 @@ class Slice:
 
     def reach_of_each(self, node: Node) -> tuple[bool, ...]:
         """Whether the node reaches the first device, the second, …, of a slice that says so device by device."""
-        return tuple([reach.holds(node) for reach in self._each])
+        return tuple([reaches(node) for reaches in self._each])
 
     def reached(self, node: Node) -> Iterator[SliceDevice]:
         """The devices that the node reaches, given that it reaches the slice."""
@@ -240,9 +225,13 @@ def _counters(slices: Iterable[Slice]) -> Counters | None:
     return counters
 
 
-def _reach(source: ResourceSliceSpec | Device) -> Reach:
-    selector: NodeSelector | None = source.node_selector
-    return Reach(source.node_name or "", source.all_nodes, compile_selector(selector) if selector is not None else None)
+def _reach(device: Device) -> Callable[[Node], bool]:
+    """Whether a node reaches the device."""
+    if device.node_name:
+        return lambda node: node.metadata.name == device.node_name
+    if device.all_nodes or device.node_selector is None:
+        return lambda node: device.all_nodes
+    return compile_selector(device.node_selector).matches
 
 
 _NOTHING: Mapping[str, int] = {}
