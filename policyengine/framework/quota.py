@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.usage_counts import PODS
@@ -84,37 +84,20 @@ class QuotaRule(Protocol):
         """The changes that can turn a refusal."""
 
 
-class _Raised:
-    """A rule one of whose quotas has other amounts."""
-
-    def __init__(self, rule: QuotaRule, group: Hashable, bound: str, amounts: Mapping[str, int]) -> None:
-        self.name, self.may_borrow = rule.name, rule.may_borrow
-        self.signature, self.events_to_register = rule.signature, rule.events_to_register
-        self._rule, self._group, self._bound, self._amounts = rule, group, bound, amounts
-
-    def of(self, pod: PodInfo) -> Quota | None:
-        return self._raised(self._rule.of(pod))
-
-    @property
-    def fixed(self) -> Quota | None:
-        return self._raised(self._rule.fixed)
-
-    def _raised(self, quota: Quota | None) -> Quota | None:
-        if quota is None or quota.group != self._group:
-            return quota
-        amounts = {**getattr(quota, self._bound), **self._amounts}
-        return replace(quota, guarantee=amounts) if self._bound == "guarantee" else replace(quota, limit=amounts)
-
-
 class Quotas:
     """The quotas of one profile. Their use is counted by the cluster view (`cluster.usage_counts`)."""
 
     def __init__(
-        self, rules: Iterable[QuotaRule] = (), parts: Callable[[PodInfo], tuple[object, ...]] | None = None
+        self,
+        rules: Iterable[QuotaRule] = (),
+        parts: Callable[[PodInfo], tuple[object, ...]] | None = None,
+        amended: Callable[[Quota], Quota] = lambda quota: quota,
     ) -> None:
-        """`parts`: all of a pod that decides which rules match it. Pods made of the same parts are asked about once."""
+        """`parts`: all of a pod that decides which rules match it. Pods made of the same parts are asked about once.
+        `amended`: what counts in the place of what a rule says."""
         self.rules = tuple(rules)
         self._parts = parts
+        self._amended = amended
         self._known: dict[tuple[int, ...], tuple[tuple[object, ...], tuple[Quota, ...]]] = {}
         """Identities of the parts -> the parts, kept so that their identities stay theirs, and the quotas."""
 
@@ -139,12 +122,13 @@ class Quotas:
         return found[1]
 
     def _asked(self, pod: PodInfo) -> tuple[Quota, ...]:
-        return tuple(quota for rule in self.rules if (quota := rule.of(pod)) is not None)
+        return tuple(self._amended(quota) for rule in self.rules if (quota := rule.of(pod)) is not None)
 
     def all(self, pods: Iterable[PodInfo]) -> list[Quota]:
         """The quotas of these pods, and those that are known without pods: by rule, then by key. Where a rule says
         other amounts for other pods of a quota, those for one of them."""
-        found = {rule.fixed.group: rule.fixed for rule in self.rules if rule.fixed is not None}
+        fixed = [self._amended(rule.fixed) for rule in self.rules if rule.fixed is not None]
+        found = {quota.group: quota for quota in fixed}
         for pod in pods:
             for quota in self.of(pod):
                 found.setdefault(quota.group, quota)
@@ -153,7 +137,13 @@ class Quotas:
 
     def raised(self, quota: Quota, bound: str, amounts: Mapping[str, int]) -> Quotas:
         """The same with other amounts of one quota; `bound`: `guarantee` or `limit`."""
-        return Quotas((_Raised(rule, quota.group, bound, amounts) for rule in self.rules), self._parts)
+
+        def amended(one: Quota) -> Quota:
+            one = self._amended(one)
+            others: dict[str, Any] = {bound: {**getattr(one, bound), **amounts}}
+            return replace(one, **others) if one.group == quota.group else one
+
+        return Quotas(self.rules, self._parts, amended)
 
     def exceeded(self, pod: PodInfo, snapshot: Snapshot, pods: int = 1) -> tuple[Quota, str, dict[str, int]] | None:
         """The quota that refuses so many pods like this one, which bound of it is exceeded, and what they would use
