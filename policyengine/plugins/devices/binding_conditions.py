@@ -39,7 +39,7 @@ def is_unavailable(claim: ResourceClaim, timeout: float, now: float) -> bool:
     if not must_be_ready(claim.status.allocation):
         return False
     ready = _readiness(claim)
-    return isinstance(ready, str) or (not ready and _is_late(claim, timeout, now))
+    return isinstance(ready, str) or (not ready and late_in(claim, timeout, now) <= 0)
 
 
 def readiness(claims: Iterable[ResourceClaim], timeout: float, now: float) -> Status:
@@ -50,8 +50,8 @@ def readiness(claims: Iterable[ResourceClaim], timeout: float, now: float) -> St
         if isinstance(ready, str):
             return Status(Code.ERROR, (ready,))
         if not ready:
-            late = _is_late(claim, timeout, now)
-            return Status(Code.ERROR, (f"{LATE}: claim={claim.metadata.name}",)) if late else _WAIT
+            late = f"{LATE}: claim={claim.metadata.name}"
+            return Status(Code.ERROR, (late,)) if late_in(claim, timeout, now) <= 0 else _WAIT
     return SUCCESS
 
 
@@ -78,10 +78,6 @@ def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> 
     device = (result.driver, result.pool, result.device)
     said = next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == device), None)
     return {} if said is None else {condition.type: condition for condition in reversed(said.conditions)}
-
-
-def _is_late(claim: ResourceClaim, timeout: float, now: float) -> bool:
-    return late_in(claim, timeout, now) <= 0
 
 
 def late_in(claim: ResourceClaim, timeout: float, now: float) -> float:

@@ -107,7 +107,8 @@ class DynamicResources:
         """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
         given = arguments or {}
         search_for = _check_time(given, "filterTimeout", 0, "zero or positive")
-        self._most_looks = _most_looks(_FILTER_TIMEOUT if search_for is None else search_for)
+        search_for = _FILTER_TIMEOUT if search_for is None else search_for
+        self._most_looks = max(1, search_for * LOOKS_A_SECOND // 10**9) if search_for else inf
         bound_in = _check_time(given, "bindingTimeout", 10**9, "at least 1 second")
         self._binding_timeout = TIMEOUT if bound_in is None else bound_in / 10**9
         self._slices: DeviceSlices | None = None
@@ -310,11 +311,6 @@ class DynamicResources:
         self._made_of = made_of
         self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims.allocations())
         return self._devices
-
-
-def _most_looks(timeout: int) -> float:
-    """How far a search may go that may last so many nanoseconds; 0 means for ever."""
-    return max(1, timeout * LOOKS_A_SECOND // 10**9) if timeout else inf
 
 
 def _mistake(claims: ClaimsState, node: Node) -> str:

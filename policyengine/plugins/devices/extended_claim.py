@@ -220,12 +220,8 @@ def is_made(claim: ResourceClaim) -> bool:
     return claim.metadata.uid != claim.metadata.key
 
 
-def is_special(claim: ResourceClaim) -> bool:
-    """Whether a scheduler made the claim, or is to make it, for extended resources."""
-    return claim.metadata.annotations.get(ANNOTATION) == "true"
-
-
 def is_special_of(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether it is the pod's special claim."""
+    """Whether a scheduler made the claim, or is to make it, for the pod's extended resources."""
     owner = claim.metadata.controller
-    return is_special(claim) and owner is not None and owner.uid == pod.uid
+    is_special = claim.metadata.annotations.get(ANNOTATION) == "true"
+    return is_special and owner is not None and owner.uid == pod.uid

@@ -217,7 +217,8 @@ def _csi_of(source: Volume | PersistentVolumeSpec, zone: str) -> Handle | None:
     if ebs is not None:
         return DRIVERS["kubernetes.io/aws-ebs"], ebs.volume_id.rsplit("/", 1)[-1]
     if gce is not None:
-        place = f"regions/{_region(zone)}" if "__" in zone else f"zones/{zone}"
+        region = zone.split("__")[0].rsplit("-", 1)[0]  # of `us-central1-a__us-central1-b`
+        place = f"regions/{region}" if "__" in zone else f"zones/{zone}"
         return DRIVERS["kubernetes.io/gce-pd"], f"projects/{_UNSPECIFIED}/{place}/disks/{gce.pd_name}"
     if azure is not None:
         return DRIVERS["kubernetes.io/azure-disk"], azure.disk_uri
@@ -226,8 +227,3 @@ def _csi_of(source: Volume | PersistentVolumeSpec, zone: str) -> Handle | None:
     if source.portworx_volume is not None:
         return DRIVERS["kubernetes.io/portworx-volume"], source.portworx_volume.volume_id
     return None
-
-
-def _region(zones: str) -> str:
-    """The region of GCE zones `us-central1-a__us-central1-b`."""
-    return zones.split("__")[0].rsplit("-", 1)[0]

@@ -12,7 +12,6 @@ written it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -39,14 +38,9 @@ Bound = tuple[PersistentVolumeClaim, str]
 _WAIT = Status(Code.WAIT)
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decisions behind a plan."""
-
-    bound: tuple[tuple[str, str, str], ...]
-    """(namespace and name of the claim, name of the volume)"""
-    provided: tuple[tuple[str, str], ...]
-    """(namespace, name) of the claims whose volume is to be made."""
+Decided = tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]
+"""The decisions behind a plan: (namespace and name of a claim, name of its volume) of each that is bound; (namespace,
+name) of the claims whose volume is to be made."""
 
 
 def make_plan(
@@ -69,18 +63,17 @@ def make_plan(
         if claim.metadata.annotations.get(SELECTED_NODE) != node:
             assumed.append((CLAIM, replace(claim, metadata=_annotated(claim, SELECTED_NODE, node))))
             patches.append(_patch(CLAIM, claim, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
-    decided = Decided(
-        tuple((claim.metadata.namespace, claim.metadata.name, name) for claim, name in bound),
-        tuple((claim.metadata.namespace, claim.metadata.name) for claim in provided),
-    )
+    taken = tuple((claim.metadata.namespace, claim.metadata.name, name) for claim, name in bound)
+    decided: Decided = taken, tuple((claim.metadata.namespace, claim.metadata.name) for claim in provided)
     return Plan(tuple(assumed), tuple(patches), timeout, "binding volumes: context deadline exceeded", decided)
 
 
 def check_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
     """SUCCESS once every claim is bound to a volume that the node reaches; an Error once that is impossible."""
     decided: Decided = plan.state
-    answers = [_bound_yet(*bound, node, snapshot) for bound in decided.bound]
-    answers += [_provided_yet(*claim, node, snapshot) for claim in decided.provided]
+    bound, provided = decided
+    answers = [_bound_yet(*one, node, snapshot) for one in bound]
+    answers += [_provided_yet(*one, node, snapshot) for one in provided]
     for answer in answers:
         if isinstance(answer, str):
             return Status(Code.ERROR, (f"binding volumes: {answer}",))
