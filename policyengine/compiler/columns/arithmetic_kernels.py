@@ -95,11 +95,7 @@ def absolute(a: Column) -> Column:
 
 def double_kernel(function: Callable[..., Array]) -> Kernel:
     """A kernel of doubles whose values are those of a numpy function; it never fails by itself."""
-
-    def kernel(*operands: Column) -> Column:
-        return Column(function(*(operand.values for operand in operands)), _faults(*operands))
-
-    return kernel
+    return lambda *operands: Column(function(*[one.values for one in operands]), _faults(*operands))
 
 
 def to_double(a: Column) -> Column:
@@ -109,7 +105,6 @@ def to_double(a: Column) -> Column:
 
 def in_units(grain: int) -> Kernel:
     """`double(q)`: a quantity or duration in whole units, `grain` of which its integers count."""
-
     return lambda a: Column(_quotients(a.values, np.array(grain)), a.faults)
 
 
@@ -198,11 +193,7 @@ def _half_even(a: Array, b: Array) -> Array:
 
 def round_with(function: Callable[[Array], Array]) -> Kernel:
     """`floor`, `ceil`, `round` of doubles: an int64; a row fails where it is not finite or does not fit."""
-
-    def kernel(a: Column) -> Column:
-        return _rounded(function(a.values), a.faults)
-
-    return kernel
+    return lambda a: _rounded(function(a.values), a.faults)
 
 
 def half_away(values: Array) -> Array:

@@ -133,16 +133,13 @@ def conditional(condition: Vector, then: Vector, otherwise: Vector) -> Vector:
 def chosen(condition: Column, then: Column, otherwise: Column) -> Column:
     """Row by row one of two columns; a failed condition fails the row."""
     which = condition.values
-    values, dictionary = _aligned(then, otherwise)
+    values: Sequence[Array] = (then.values, otherwise.values)
+    dictionary: Sequence[Any] | None = None
+    if then.dictionary is not None and otherwise.dictionary is not None:
+        values, dictionary = recoded((then, otherwise))
     faults = picked(which, then.faults, otherwise.faults, np.uint8(0))
     present = picked(which, then.present, otherwise.present, np.True_)
     return Column(np.where(which, *values), first_fault(condition.faults, faults), present, dictionary)
-
-
-def _aligned(left: Column, right: Column) -> tuple[Sequence[Array], Sequence[Any] | None]:
-    if left.dictionary is None or right.dictionary is None:
-        return (left.values, right.values), None
-    return recoded((left, right))
 
 
 def picked(which: Array, left: Array | None, right: Array | None, missing: np.generic) -> Array | None:

@@ -121,7 +121,9 @@ class Pools:
         for one in local.values():
             if not one.is_plain or len(one.members) > 1:
                 return None
-        return list(local.values()) if len(local) < 2 else sorted(local.values(), key=_plain_place)
+        return (
+            list(local.values()) if len(local) < 2 else sorted(local.values(), key=lambda one: (one.is_slow, one.pool))
+        )
 
     def reached(self, node: Node) -> Reached:
         """What the node reaches; the same object for nodes that reach the same devices."""
@@ -202,10 +204,6 @@ def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) ->
 
 def _place(pool: Pool) -> tuple[bool, PoolID]:
     return any(one.source.is_slow for one in pool.slices), pool.id
-
-
-def _plain_place(one: DeviceSlice) -> tuple[bool, PoolID]:
-    return one.is_slow, one.pool
 
 
 def _counters(slices: Iterable[Slice]) -> Counters | None:

@@ -96,7 +96,7 @@ def owners_selector(pod: PodInfo, snapshot: Snapshot) -> PodSelector:
     merged: dict[str, str] = {}
     for service in snapshot.objects(Service).values():
         wanted = service.spec.selector
-        if service.metadata.namespace == pod.namespace and _all_in(wanted, pod.labels):
+        if service.metadata.namespace == pod.namespace and wanted.items() <= pod.labels.items():
             merged |= wanted
     owner = pod.owner
     if owner is None:
@@ -112,10 +112,6 @@ def owners_selector(pod: PodInfo, snapshot: Snapshot) -> PodSelector:
         if isinstance(theirs, PodSelector) and not theirs.nothing:
             selector = selector.and_selector(theirs)
     return selector
-
-
-def _all_in(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, constraints: Sequence[Constraint]) -> bool:
@@ -134,9 +130,8 @@ def pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, constrai
 
 
 def _involved(other: PodInfo, pod: PodInfo) -> bool:
-    if other.uid == pod.uid:
-        return True
-    return bool(other.node_name or other.nominated_node_name) and other.namespace == pod.namespace
+    has_place = bool(other.node_name or other.nominated_node_name)
+    return other.uid == pod.uid or (has_place and other.namespace == pod.namespace)
 
 
 def node_matters(old: Node | None, new: Node | None, constraints: Sequence[Constraint]) -> bool:
