@@ -62,7 +62,8 @@ class RelatedPods:
         """Kind and key -> UID -> pod."""
 
     def tell(self, pod: PodInfo) -> tuple[str, str] | None:
-        """The pod is told its namespace and its group. Returns which group it names."""
+        """The pod, be it of the view or not, is told its namespace and its group as they are now. Returns which group
+        it names."""
         pod.home = self._namespaces.get(pod.namespace)
         named = named_by(pod)
         if named is not None:

@@ -59,10 +59,6 @@ class PodStore:
         for counts in self._usage.values():
             counts.remove(info)
 
-    def introduce(self, pod: PodInfo) -> None:
-        """Tell a pod that is asked about, and not of the view, its group and namespace as they are now."""
-        self.related.tell(pod)
-
     def pods_of_node(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pod bound to or assumed on the node, which may be unknown."""
         row = self.nodes.row_of.get(node_name)

@@ -117,6 +117,6 @@ class Watching:
             pod = view.pods.get(uid)
             if pod is None and made is not None:  # it came and went before anybody was told of it
                 pod = PodInfo(made)
-                view.introduce(pod)
+                view.related.tell(pod)
             if pod is not None:
                 self.members[uid] = self._memberships.of(pod)

@@ -100,7 +100,7 @@ def _succeeded(core: Core, pod: Pod) -> None:
     if known is not None:
         _no_longer_succeeded(core, pod.metadata.key)
     info = core.succeeded[pod.metadata.key] = PodInfo(pod)
-    core.view.introduce(info)
+    core.view.related.tell(info)
     for served in core.profiles.values():
         if served.queue.gangs.counts_finished:
             served.queue.observe_other(info, core.now)

@@ -3,7 +3,7 @@
 Filter: pod count, cpu, memory, ephemeral-storage, then extended and other scalar resources. A request beyond the
 node's allocatable itself cannot be cured by evictions: UnschedulableAndUnresolvable. A resource that a device class
 stands for, and the node's allocatable has none of, is left to DynamicResources.
-Score: see `allocation_strategy`.
+Score: see `scoring_strategy`.
 """
 
 from __future__ import annotations

@@ -169,5 +169,5 @@ class Verbs:
             pod = await asyncio.to_thread(lambda: PodInfo(wire.decode_pod(args.pod)))
         else:
             pod = PodInfo(wire.decode_pod(args.pod))
-        view.introduce(pod)
+        view.related.tell(pod)
         return pod

@@ -32,7 +32,7 @@ class OneNode(Names):
 
     def __init__(self, world: World, pod: PlainPod, row: int) -> None:
         view, info = world.view(), pod.info()
-        view.introduce(info)
+        view.related.tell(info)
         self.snapshot = view.snapshot()
         self.decision = Decision(info, self.snapshot)
         self.row = row
