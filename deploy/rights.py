@@ -74,7 +74,7 @@ def _definitions(kinds: Iterable[Kind[Any]]) -> Iterator[Rule]:
         if kind.is_custom:
             definition = definition_of(kind)
             why = "A definition that is applied later is found at once; without this right, within five seconds."
-            yield Rule(definition.group, (definition.plural,), ("watch",), kind.full_name, why)
+            yield Rule(definition.group, (definition.plural,), ("watch",), f"{kind.plural}.{kind.group}", why)
 
 
 _CLAIMS = BY_KIND["ResourceClaim"]
