@@ -135,6 +135,10 @@ class Changes:
             and self.object_changes == snapshot.object_changes
         )
 
+    def nodes_since(self, position: int) -> Delta:
+        """Rows whose Node object changed since the position."""
+        return self.snapshot.nodes.node_journal.since(position)
+
     def since(self, node_position: int, pod_position: int) -> Delta:
         """Rows in which a Node object or the pods changed since the two positions."""
         asked = node_position, pod_position

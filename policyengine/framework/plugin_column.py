@@ -156,7 +156,7 @@ class PluginColumn:
             if source.follows_pods:  # with the node that takes a row what stands in it changes, so both are asked
                 rows = changes.since(self.node_position, self.pod_position)
             elif Reads.NODE in source.reads:
-                rows = changes.snapshot.nodes.node_journal.since(self.node_position)
+                rows = changes.nodes_since(self.node_position)
             if rows is None:
                 self._refresh(pod, changes)
             else:
