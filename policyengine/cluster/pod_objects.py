@@ -12,6 +12,9 @@ from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
 from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Resources, Wire
 from policyengine.cluster.storage_objects import Volume
 
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+"""Who serves pods that name nobody: kube-scheduler, wherever Kubernetes runs."""
+
 
 class ContainerPort(Wire, frozen=True):
     """A port; `host_port` 0 means none is taken on the node."""
@@ -76,7 +79,7 @@ class PodSpec(Wire, frozen=True):
     node_name: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
     priority: Int64 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.commands.options import UnusableInput, cannot_read, cannot_write, refuse_given
 from policyengine.commands.progress import progress
 from policyengine.version import __version__
@@ -23,7 +24,7 @@ FORMATS = ("openb", "swf", "csv")
 @click.option(
     "--mapping", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="csv: what columns mean."
 )
-@click.option("--scheduler", default="default-scheduler", metavar="NAME", help="Whom the pods ask for.")
+@click.option("--scheduler", default=DEFAULT_SCHEDULER_NAME, metavar="NAME", help="Whom the pods ask for.")
 @click.option("--nodes", type=click.IntRange(1, 100_000), metavar="N", help="swf: instead of MaxNodes.")
 @click.option("--cpus", type=click.IntRange(1, 10_000), metavar="N", help="swf: of a node.")
 def import_(

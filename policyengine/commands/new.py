@@ -12,6 +12,7 @@ from string import Template
 
 import click
 
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.commands.options import UnusableInput, cannot_write
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -67,6 +68,8 @@ def new() -> None:
 @into
 def policy(name: str, into: Path) -> None:
     """NAME.policy: a filter, a score, a param, and tests that cover them."""
+    if name == DEFAULT_SCHEDULER_NAME:
+        raise UnusableInput(f"`{name}` is served by kube-scheduler: two schedulers would race; choose another name")
     path = into / f"{name}.policy"
     _write({path: _filled(_start("policy") / f"name.policy{_SUFFIX}", name)})
     click.echo(f"made {path}; next: policyengine test --coverage {path}")

@@ -30,8 +30,9 @@ _MANIFEST = re.compile(r'^[ \t]*"?apiVersion"?:', re.MULTILINE)
 
 
 def policy_texts(paths: Iterable[str], stdin_name: str = STDIN) -> Iterator[PolicyText | SourceError]:
-    """The texts of all paths in order, `-` being standard input; an error in the place of what cannot be used."""
-    for name in paths:
+    """The texts of all paths in order, `-` being standard input, which can be read once; an error in the place of what
+    cannot be used."""
+    for name in dict.fromkeys(paths):
         path = Path(name)
         if name == "-":
             yield from _in_standard_input(stdin_name)

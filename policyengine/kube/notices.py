@@ -26,6 +26,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.control_characters import escaped
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.policies.reports import event_about
@@ -43,8 +44,6 @@ MOST = 500
 """Pods that are told at one look: the others at the next ones."""
 NAMES = 5
 """Scheduler names that a note shows."""
-KUBE_SCHEDULERS = "default-scheduler"
-"""The one name that others serve wherever Kubernetes runs."""
 _NEIGHBOUR = (
     "another scheduler binds pods of schedulerName `{name}` to node {node} {how}: each may overfill it for the other; "
     "{remedy} (docs/operations.md, Beside another scheduler)"
@@ -102,7 +101,7 @@ class Notices:
 
     def look_at_pods(self) -> None:
         """Tell of pods that nobody serves."""
-        served = {profile.scheduler_name for profile in self._state.profiles} | {KUBE_SCHEDULERS}
+        served = {profile.scheduler_name for profile in self._state.profiles} | {DEFAULT_SCHEDULER_NAME}
         alone: list[PodInfo] = []
         theirs = set(served)
         for pod in self._state.view.pods.values():
@@ -115,7 +114,9 @@ class Notices:
         alone = [pod for pod in alone if not (pod.scheduler_name in theirs or pod.shape.spec.scheduling_gates)]
         self.not_served = Counter(pod.scheduler_name for pod in alone)
         self._told &= {pod.uid for pod in alone}
-        self._tell([pod for pod in alone if pod.uid not in self._told][:MOST], sorted(served - {KUBE_SCHEDULERS}))
+        self._tell(
+            [pod for pod in alone if pod.uid not in self._told][:MOST], sorted(served - {DEFAULT_SCHEDULER_NAME})
+        )
 
     def _tell(self, pods: list[PodInfo], ours: list[str]) -> None:
         for pod in pods:

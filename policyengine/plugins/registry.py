@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import NO_ARGUMENTS, Arguments, PluginEntry
 from policyengine.framework.post_filter import PostFilterPlugin
@@ -103,7 +104,7 @@ def in_tree_profile(
 def default_profile() -> Profile:
     """kube-scheduler's own: every in-tree plugin with its default arguments and weight."""
     plugins = {name: (build(name), None) for name in IN_TREE}
-    return in_tree_profile("default", "default-scheduler", sha256(b"").hexdigest(), plugins)
+    return in_tree_profile("default", DEFAULT_SCHEDULER_NAME, sha256(b"").hexdigest(), plugins)
 
 
 def with_default_profile(profiles: Sequence[Profile]) -> list[Profile]:

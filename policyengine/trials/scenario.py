@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from policyengine import quantity
 from policyengine.cluster.objects import ObjectError, parse_time
 from policyengine.control_characters import escaped
 from policyengine.language.checking.given_objects import wrong_amount
@@ -24,6 +25,10 @@ START = "2026-01-05T00:00:00Z"
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = r"(\d+(?:\.\d+)?)(ms|s|min|h|d)"
 _DURATION = re.compile(f"(?:{_PART})+")
+MOST_ARRIVALS = 1_000_000
+"""Of one template, as `count` has it."""
+_DRAWS = 100
+"""From which the mean time between two arrivals is told."""
 
 
 class ScenarioError(ValueError):
@@ -131,14 +136,18 @@ class _Reader:
 
     def __init__(self) -> None:
         self.wrong: list[ScenarioError] = []
+        self._ends = float("inf")
+        """Seconds from the start, where the scenario has a duration."""
 
     def scenario(self, data: Mapping[str, Any]) -> Scenario:
+        duration = self._seconds(data["duration"], ("duration",)) if "duration" in data else None
+        self._ends = float("inf") if duration is None else duration
         nodes, pods = self._templates(data, "nodes"), self._templates(data, "pods")
         return Scenario(
             name=str(data.get("name", "")),
             start=self._moment(data.get("start", START)),
             seed=int(data.get("seed", 0)),
-            duration=self._seconds(data["duration"], ("duration",)) if "duration" in data else None,
+            duration=duration,
             nodes=nodes,
             pods=pods,
             policies=tuple(data.get("policies", ())),
@@ -163,10 +172,6 @@ class _Reader:
             if template.name in seen:
                 self._report(f"other {key} are called `{template.name}` too", (*place, "name"))
             seen.add(template.name)
-            endless = template.arrival.count is None and template.arrival.until == float("inf")
-            if endless and "duration" not in data:
-                message = f"`{template.name}` comes for ever; give `count`, `until` or a `duration`"
-                self._report(message, place)
             found.append(template)
         return tuple(found)
 
@@ -194,6 +199,8 @@ class _Reader:
             several = isinstance(said, list)
             for index, value in enumerate(said if several else [said]):
                 wrong = wrong_amount(name, value)
+                if wrong is None and quantity.nanos(value) < 0:
+                    wrong = f"`{name}`: `{value}` is negative; write an amount of 0 or more"
                 if wrong is not None:
                     self._report(wrong, (*place, name, index) if several else (*place, name))
 
@@ -231,11 +238,19 @@ class _Reader:
         gap = said.get("every")
         if "poisson" in said:
             gap = self._drawn({"exponential": said["poisson"]}, (*place, "poisson"))
-        if gap is not None and gap(Random(0)) <= 0.0:
-            key = "poisson" if "poisson" in said else "every"
-            self._report("the time between two arrivals is more than 0", (*place, key))
+        at, until = said.get("at", 0.0), said.get("until", float("inf"))
         count = None if gap is not None and "count" not in said else said.get("count", 1)
-        return Arrival(said.get("at", 0.0), gap, count, said.get("until", float("inf")))
+        if gap is not None:
+            random = Random(0)
+            mean = sum(gap(random) for _ in range(_DRAWS)) / _DRAWS
+            if mean <= 0.0:
+                key = "poisson" if "poisson" in said else "every"
+                self._report("the time between two arrivals is more than 0", (*place, key))
+            elif count is None and min(until, self._ends) == float("inf"):
+                self._report(f"`{said['name']}` comes for ever; give `count`, `until` or a `duration`", place)
+            elif count is None and (times := (min(until, self._ends) - at) / mean) > MOST_ARRIVALS:
+                self._report(f"`{said['name']}` comes {times:,.0f} times; the most is {MOST_ARRIVALS:,}", place)
+        return Arrival(at, gap, count, until)
 
 
 def seconds(value: Any, place: Place) -> float:

@@ -249,6 +249,7 @@ def piped(text: str, *args: object) -> Result:
 
 def test_standard_input_is_read_under_a_name_of_its_own_or_one_that_is_given(tmp_path: Path) -> None:
     assert "--> <stdin>:2:29" in (found := piped(BAD, "-")).stdout
+    assert piped(BAD, "-", "-").output == found.output, "which can be read once"
     assert found.exit_code == 1
     write(tmp_path / "safe.policy", 'library "safe" { param most: int = 5 }\n')
     text = 'import "safe"\npolicy "t" { filter "f" { require node.podCount < safe.most else "is full" } }\n'

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.lint import lint
+from policyengine.language.lint.linter import MOST_FINDINGS
 
 BEFORE = """\
 policy "t" {
@@ -56,6 +57,18 @@ def test_fixes_are_applied_until_none_is_left_and_told(tmp_path: Path) -> None:
     again = run("--fix", path)
     assert "fixed " not in again.stderr
     assert path.read_text(encoding="utf-8") == AFTER
+
+
+def test_lines_below_each_other_are_taken_out_together_and_more_than_lint_tells(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    lets = "".join(f"  let a{number} = {number}\n" for number in range(MOST_FINDINGS + 50))
+    path.write_text(
+        f'policy "a" {{\n{lets}  let used = 1\n  filter "f" {{ require pod.priority > used else "no" }}\n}}\n'
+    )
+    run("--fix", path)
+    assert (
+        path.read_text() == 'policy "a" {\n  let used = 1\n  filter "f" { require pod.priority > used else "no" }\n}\n'
+    )
 
 
 def test_what_an_overlay_in_an_unnamed_file_names_is_kept(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
         (["policy", "Großes"], "no name"),
         (["policy", "../up"], "no name"),
         (["policy", "a" * 64], "no name"),
+        (["policy", "default-scheduler"], "`default-scheduler` is served by kube-scheduler"),
         (["plugin", "node-name"], "in tree"),
         (["plugin", "class"], "no module of a package can be called `class`"),
         (["plugin", "json"], "no module of a package can be called `json`"),

@@ -41,6 +41,13 @@ def test_the_schema_is_a_schema() -> None:
         (NODES + "pods: [{name: p, at: -1}]", "line 2, column 22: `pods.0.at`: -1 is less than the minimum of 0"),
         (NODES + "pods: [{name: p, runs: {mean: 1s}}]", "`pods.0.runs`: wanted is a duration; or {exponential: MEAN}"),
         (NODES + "pods: [{name: p, every: 1s}]", "line 2, column 8: `p` comes for ever; give `count`, `until`"),
+        (NODES + "pods: [{name: p, every: 1ms, until: 1h}]", "`p` comes 3,600,000 times; the most is 1,000,000"),
+        (NODES + PODS + "duration: 5m", "line 3, column 11: `5m` is no duration; write 90s, 5min, 2h30min or 1d"),
+        (
+            "nodes: [{name: n, allocatable: {cpu: -4}}]\n" + PODS,
+            "`cpu`: `-4` is negative; write an amount of 0 or more",
+        ),
+        (NODES + "pods: [{name: p, requests: {cpu: [1, -1m]}}]", "line 2, column 38: `cpu`: `-1m` is negative"),
         (NODES + "pods: [{name: p, every: 0s, count: 2}]", "the time between two arrivals is more than 0"),
         (NODES + "pods: [{name: p, every: 1s, poisson: 1s}]", "`every` and `poisson` exclude each other"),
         (NODES + "pods: [{name: p, runs: {uniform: [5s, 1s]}}]", "`1s` is less than `5s`"),

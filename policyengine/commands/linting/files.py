@@ -24,7 +24,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
-from policyengine.language.lint.linter import LINT_CODES, lint
+from policyengine.language.lint.linter import LINT_CODES, MOST_FINDINGS, lint
 from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.policy_text import PolicyText
 from policyengine.plugins.facts import plugin_facts
@@ -84,7 +84,9 @@ class Linted(Struct, frozen=True):
     """The policies of the text that have no error."""
 
 
-def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = None) -> list[Linted]:
+def linted(
+    texts: Sequence[PolicyText], params: Mapping[str, object] | None = None, most: int | None = MOST_FINDINGS
+) -> list[Linted]:
     """The findings of every text, in the order given.
 
     Policy files are loaded together, with those beside them that they may import from; so are the texts of a ConfigMap.
@@ -92,6 +94,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
 
     Arguments:
         params: other values of params, for every policy that has them.
+        most: the opinions of one policy; None: all.
 
     Raises:
         SettingsError: the settings that hold for a file make no sense.
@@ -126,7 +129,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             policies = [policy for policy in result.policies if policy.source.file == source.file]
             folder = Path(texts[at].shown.file).parent
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
-            opinions = lint(source, tree, policies, plugins, settings, overlays)
+            opinions = lint(source, tree, policies, plugins, settings, overlays, most)
             own = tuple(in_order([*wrong, *opinions]))
             text = texts[at]
             in_file = [text.placed(replace(one, file=text.shown.file)) for one in own]

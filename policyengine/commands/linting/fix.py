@@ -45,7 +45,7 @@ def fix_all(paths: Sequence[str]) -> list[Fixed]:
     for _ in range(MOST_ROUNDS):
         texts, _ = texts_and_errors(paths)
         by_file: dict[str, list[Linted]] = {}
-        for one in linted(texts):
+        for one in linted(texts, most=None):
             by_file.setdefault(one.text.shown.file, []).append(one)
         applied = [fixed for group in by_file.values() for fixed in _fix_file(group)]
         if not applied:
@@ -57,7 +57,7 @@ def fix_all(paths: Sequence[str]) -> list[Fixed]:
 def _fix_file(group: Sequence[Linted]) -> list[Fixed]:
     """Applies what fits together to one file."""
     shown = group[0].text.shown
-    chosen = list(_apart(finding for one in group for finding in one.findings if _is_safe(finding)))
+    chosen = list(_apart(shown.text, (finding for one in group for finding in one.findings if _is_safe(finding))))
     if not chosen:
         return []
     text = applied(shown.text, [edit for finding in chosen if finding.fix for edit in finding.fix.edits])
@@ -79,16 +79,18 @@ def _is_safe(finding: Diagnostic) -> bool:
     return fix is not None and bool(fix.edits) and (fix.safe or finding.code in SAFE_ERRORS)
 
 
-def _apart(findings: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
-    """The findings in order of place, without those whose edits touch an earlier one's."""
-    end = -1
+def _apart(text: str, findings: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+    """The findings in order of place, without those whose edits touch an earlier one's, as what both leave could become
+    one token. Behind lines that are taken out whole another edit may begin."""
+    free = 0
     seen: set[tuple[Edit, ...]] = set()
     for finding in sorted(findings, key=lambda one: min(edit.span.start for edit in one.fix.edits) if one.fix else 0):
         edits = finding.fix.edits if finding.fix else ()
-        first, last = min(edit.span.start for edit in edits), max(edit.span.end for edit in edits)
-        if first > end and edits not in seen:
+        last = max(edits, key=lambda edit: (edit.span.end, edit.span.start))
+        if min(edit.span.start for edit in edits) >= free and edits not in seen:
             seen.add(edits)
-            end = max(end, last)
+            end = last.span.end
+            free = end if text[last.span.start : end].endswith("\n") else end + 1
             yield finding
 
 

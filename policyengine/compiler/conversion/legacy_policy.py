@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.conversion.older_versions import LIGHT
 from policyengine.compiler.conversion.others import label_filter, label_score
 from policyengine.compiler.conversion.reading import checked, passed_over
-from policyengine.compiler.conversion.wanted import DEFAULT_SCHEDULER, WantedPlugin, WantedProfile
+from policyengine.compiler.conversion.wanted import WantedPlugin, WantedProfile
 
 _PREDICATES: Final[dict[str, tuple[str, ...]]] = {
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),
@@ -61,7 +62,7 @@ Scores = dict[str, tuple[int, dict[str, Any]]]
 def read_policy(value: object, registry: PluginRegistry) -> WantedProfile:
     """The one profile of a Policy. Raises `ConversionError`."""
     root = checked(value, "policy")
-    wanted = WantedProfile(DEFAULT_SCHEDULER, {}, notes=passed_over(root, "policy"))
+    wanted = WantedProfile(DEFAULT_SCHEDULER_NAME, {}, notes=passed_over(root, "policy"))
     filters = _filters(root, registry, wanted)
     scores = _scores(root, registry, wanted)
     for name, entry in registry.items():

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.conversion.older_versions import AS_V1, VERSIONS, Older
 from policyengine.compiler.conversion.others import QUOTAS, Given, known_elsewhere, take_others
 from policyengine.compiler.conversion.reading import ConversionError, checked, passed_over
-from policyengine.compiler.conversion.wanted import DEFAULT_SCHEDULER, WantedPlugin, WantedProfile
+from policyengine.compiler.conversion.wanted import WantedPlugin, WantedProfile
 from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 
 DEFAULT_BACKOFF = (1.0, 10.0)
@@ -110,7 +111,7 @@ def read_configuration(value: object, registry: PluginRegistry) -> list[WantedPr
 
 
 def _profile(given: Mapping[str, Any], path: str, registry: PluginRegistry) -> WantedProfile:
-    wanted = WantedProfile(given.get("schedulerName", DEFAULT_SCHEDULER), {})
+    wanted = WantedProfile(given.get("schedulerName", DEFAULT_SCHEDULER_NAME), {})
     if given.get("percentageOfNodesToScore"):
         wanted.notes.append(_ELSEWHERE["percentageOfNodesToScore"])
     sets = {

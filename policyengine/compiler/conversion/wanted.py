@@ -14,8 +14,6 @@ from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 
-DEFAULT_SCHEDULER = "default-scheduler"
-
 
 @dataclass(slots=True)
 class WantedPlugin:

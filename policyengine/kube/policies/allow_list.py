@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
+
 _RESERVED: Final = ("kubernetes.io", "k8s.io", "policyengine.io")
 """Domains of annotations that others act upon; their subdomains too."""
 
@@ -31,7 +32,7 @@ class Allowed(NamedTuple):
 
     def refusal(self, scheduler: str, annotations: Iterable[str]) -> str:
         """Why a policy may not serve this scheduler name, or not write one of these annotations; empty if it may."""
-        if not any(_matches(one, scheduler, scheduler != DEFAULT_SCHEDULER) for one in self.scheduler_names):
+        if not any(_matches(one, scheduler, scheduler != DEFAULT_SCHEDULER_NAME) for one in self.scheduler_names):
             return self._told(f"serve scheduler `{scheduler}`", "schedulerNames")
         for key in annotations:
             if not any(_matches(one, key, one != "*" or not _is_reserved(key)) for one in self.annotations):

@@ -20,7 +20,7 @@ register({rule.code: (rule.title, rule.page) for rule in RULES})
 LINT_CODES = frozenset({rule.code for rule in RULES} | {MALFORMED, UNUSED})
 """The codes whose severity a project may settle."""
 MOST_FINDINGS = 200
-"""Of one policy; a text that earns more is not read to the end."""
+"""Of one policy that are told; a text that earns more is not read to the end."""
 
 
 def lint(
@@ -30,6 +30,7 @@ def lint(
     plugins: Plugins,
     settings: Settings,
     overlays: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    most: int | None = MOST_FINDINGS,
 ) -> list[Diagnostic]:
     """The opinions about a file, in order of place.
 
@@ -38,6 +39,7 @@ def lint(
         policies: what `check` made of the file: a policy with an error is not among them, and gets no opinions.
         plugins: every plugin a policy may name.
         overlays: policy -> the texts of overlays on it that are not loaded with it, and may name what it has.
+        most: the opinions of one policy, those that come first in it; None: all.
     """
     written = {policy.span: policy for policy in file.policies}
     found: list[Diagnostic] = []
@@ -47,7 +49,7 @@ def lint(
             subject = Subject(
                 source, written[policy.span], policy, plugins, settings, file, named, overlays.get(policy.name, ())
             )
-            found += _opinions(subject)
+            found += in_order(_opinions(subject))[:most]
     complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
     ignored = settings.ignored if complete else LINT_CODES
     return in_order(
@@ -59,11 +61,10 @@ def lint(
 
 def _opinions(subject: Subject) -> list[Diagnostic]:
     imports = {statement.span for statement in subject.file.imports}
-    found = [
+    return [
         Diagnostic(rule.code, rule.severity, printable(one.message), subject.source.file, *one[1:])
         for rule in RULES
         if rule.code not in subject.settings.ignored
         for one in rule.check(subject)
         if subject.holds(one.span) or one.span in imports
     ]
-    return in_order(found)[:MOST_FINDINGS]

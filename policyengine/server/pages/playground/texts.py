@@ -12,6 +12,7 @@ import msgspec
 from policyengine import plain_yaml
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ObjectError
+from policyengine.cluster.pod_objects import DEFAULT_SCHEDULER_NAME
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.kube.policies.config_map import LABEL
@@ -166,7 +167,7 @@ def _test(policy: ir.Policy, profiles: Sequence[Profile], cluster: str, registry
         raise Unusable(f"the scenario cannot be used: {error}") from None
     if max(len(nodes), len(pods)) > MOST:
         raise Unusable(f"a test of {len(nodes)} nodes and {len(pods)} pods says little: take {MOST} of each at most")
-    schedulers = ((pod.get("spec") or {}).get("schedulerName") or "default-scheduler" for pod in pods)
+    schedulers = ((pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME for pod in pods)
     ours = [pod for pod, name in zip(pods, schedulers, strict=True) if name == policy.scheduler or _node(pod)]
     example = _example(nodes, ours)
     if not example["pods"]:
