@@ -8,7 +8,8 @@ Rules:
 3. A pod that has a node without the change and none with it is told (`costs`); suggestions that cost nobody come first.
 4. A pod that is deleted and has an owner is made again: its twin waits in the play.
 5. The work is bounded: `PLAYS` plays, as long as they take `STEPS` messages together, and `TRIED` sets of changes a
-   round. `suggest` ends when it is told to, with what was found by then: who asks has something else to do.
+   round, fewer of a pod whose spec is long. `suggest` ends when it is told to, with what was found by then: who asks
+   has something else to do.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ PLAYS: Final = 60
 STEPS: Final = 1_000_000
 """Bounds of the work for one pod: 18 plays of 5,000 nodes and 50,000 pods."""
 TRIED: Final = 500
-"""Sets of changes that are tried a round: a pod may have thousands of selectors, each of which could be dropped."""
+"""Sets of changes that are tried a round."""
+SPECS: Final = 1 << 20
+"""Bytes of the specs that are tried a round: a pod may have thousands of selectors, each of which could be dropped, and
+each set of changes is as much work as all that are left."""
 PREEMPTING: Final = 8
 """Sets of changes a round after which it is asked whether the policy would make room for the pod."""
 FAILURES: Final = 3
@@ -115,11 +119,13 @@ class _Search:
     def __init__(self, plays: _Plays | None, is_over: Callable[[], bool] = lambda: False) -> None:
         self._plays = plays
         self._is_over = is_over
+        self._most = TRIED
         self._seen: set[frozenset[tuple[str, str, str]]] = set()
 
     def run(self, start: Attempt, ground: WhatIf) -> list[dict[str, Any]]:
         """The smallest sets that help, few of them."""
         front, learnt = [start], list[Attempt]()
+        self._most = min(TRIED, max(BREADTH, SPECS // len(msgspec.json.encode(start.pod.shape.spec))))
         for _ in range(DEPTH):
             tried = self._bounded(option for attempt in front for option in remedies(attempt, ground))
             new = sorted(self._unseen([*tried, *learnt]), key=lambda option: option.cost)
@@ -134,7 +140,7 @@ class _Search:
 
     def _bounded(self, options: Iterable[Attempt]) -> Iterable[Attempt]:
         """Not too many, and none when the end is asked for."""
-        return takewhile(lambda _: not self._is_over(), islice(options, TRIED))
+        return takewhile(lambda _: not self._is_over(), islice(options, self._most))
 
     def _unseen(self, tried: Iterable[Attempt]) -> Iterable[Attempt]:
         """Each set of changes once, in whatever order they were made."""

@@ -199,7 +199,8 @@ def test_a_search_ends_when_it_is_told_to() -> None:
     assert asked.count(False) == 5, "what is left of the three rounds is not tried"
 
 
-def test_no_round_tries_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("bound", "most"), [("TRIED", 20), ("SPECS", 20 * 2000 * len('"k1999":"v",'))])
+def test_no_round_tries_more_than_it_may(bound: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = 0
 
     def counted() -> bool:
@@ -207,7 +208,7 @@ def test_no_round_tries_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> Non
         tried += 1
         return False
 
-    monkeypatch.setattr("policyengine.diagnosis.suggest.TRIED", 20)
+    monkeypatch.setattr(f"policyengine.diagnosis.suggest.{bound}", most)
     assert suggest(*picky(2000), counted) == []
     assert tried <= 3 * 2 * 20
 
