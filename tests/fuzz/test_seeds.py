@@ -23,7 +23,7 @@ from tests.fuzz.seeds import main
 
 TRIED = {
     "rules say what the naive interpreter says": ("rules", 500, 0),
-    "every decision of a history is understood": ("histories", 25, 0),
+    "every decision of a history is understood": ("histories", 50, 0),
     "a fixed text decides the same and has its comments": ("fixes", 30, 0),
     "the scheduler does what was told": ("explained", 4, 12),
     "a plan says what the cluster then does": ("planned", 4, 8),

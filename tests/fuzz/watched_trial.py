@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from policyengine.cluster.events import FLUSH
 from policyengine.framework.scoring import SCORED
 from policyengine.language import ir
 from policyengine.scheduler.actions import Action, Bind, DeleteVictim, Log
@@ -46,6 +47,8 @@ class Watched(Trial):
         self.wrong: list[str] = []
         self.looked = 0
         self.queued: dict[str, float] = {}
+        self.flushed: set[str] = set()
+        """Who was woken by the flush alone: refused again, it keeps its turn (docs/queueing.md)."""
         self.tries: dict[str, int] = {}
         super().__init__([written.profile], float(NOW), limit=3_000, driven=driven)
 
@@ -92,8 +95,12 @@ class Watched(Trial):
 
     def _told(self, uid: str, line: TimelineEntry) -> None:
         super()._told(uid, line)
-        if line.what in ("refused", "failed"):
-            self.queued[uid] = self.now
+        if line.what == "woken" and line.details["event"] == FLUSH.label:
+            self.flushed.add(uid)
+        elif line.what in ("refused", "failed"):
+            if line.what == "failed" or uid not in self.flushed:
+                self.queued[uid] = self.now
+            self.flushed.discard(uid)
 
     def _node_now(self, uid: str) -> str:
         info = self.state.view.pods.get(uid)
