@@ -36,7 +36,7 @@ class Copy:
 def copy_of(world: World) -> Copy:
     """The server as it is."""
     store = world.api.store
-    return Copy({one.key: dict(one.entries) for one in store.collections()}, store.revision)
+    return Copy({key: dict(one.entries) for key, one in store.collections.items()}, store.revision)
 
 
 def restore(world: World, copy: Copy, seconds: float = 0.0, ends_watches: bool = True) -> None:
@@ -46,8 +46,8 @@ def restore(world: World, copy: Copy, seconds: float = 0.0, ends_watches: bool =
         world.faults.add(effects.Drop(reached=False), times=None, seconds=seconds)
     if ends_watches:
         world.api.end_watches()
-    for collection in store.collections():
-        collection.entries = dict(copy.entries.get(collection.key, {}))
+    for key, collection in store.collections.items():
+        collection.entries = dict(copy.entries.get(key, {}))
         collection._order = sorted(collection.entries)
         collection.changes.clear()
         collection.oldest = copy.revision
@@ -71,7 +71,7 @@ def switch(world: World, other: Copy) -> Copy:
     """From now on the other one answers, which knows its own past; the one that did until now."""
     copy = copy_of(world)
     restore(world, other)
-    for collection in world.api.store.collections():
+    for collection in world.api.store.collections.values():
         collection.oldest = 0
     return copy
 

@@ -105,7 +105,7 @@ class ApiServer:
 
     def end_watches(self) -> None:
         """End every open watch after what it has been told."""
-        for collection in self.store.collections():
+        for collection in tuple(self.store.collections.values()):
             for watcher in tuple(collection.watchers):
                 watcher.close()
 

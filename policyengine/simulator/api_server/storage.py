@@ -185,22 +185,19 @@ class Store:
     def __init__(self, window: int) -> None:
         self.revision = FIRST_REVISION
         self._window = window
-        self._collections: dict[tuple[str, str], Collection] = {}
+        self.collections: dict[tuple[str, str], Collection] = {}
+        """By `(group, plural)`."""
 
     def collection(self, key: tuple[str, str]) -> Collection:
         """The collection of `(group, plural)`, made on first use."""
-        found = self._collections.get(key)
+        found = self.collections.get(key)
         if found is None:
-            found = self._collections[key] = Collection(self._window)
+            found = self.collections[key] = Collection(self._window)
         return found
 
     def drop(self, key: tuple[str, str]) -> None:
         """Forget a collection (its CustomResourceDefinition is gone)."""
-        self._collections.pop(key, None)
-
-    def collections(self) -> list[Collection]:
-        """Every collection."""
-        return list(self._collections.values())
+        self.collections.pop(key, None)
 
     def next_revision(self) -> int:
         """The revision of the next write."""
@@ -209,7 +206,7 @@ class Store:
 
     def compact(self) -> None:
         """Forget all history, as an API server does that starts anew over an old etcd."""
-        for collection in self._collections.values():
+        for collection in self.collections.values():
             collection.compact(self.revision)
 
 
