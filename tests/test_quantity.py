@@ -77,6 +77,11 @@ def test_millicores(text, milli):
     assert quantity.milli_value(text) == milli
 
 
+def test_a_boolean_is_no_quantity():
+    with pytest.raises(QuantityError):
+        quantity.parse(True)
+
+
 @pytest.mark.parametrize(
     ("milli", "text"), [(0, "0"), (250, "250m"), (1000, "1"), (1500, "1500m"), (2_000_000, "2k"), (-500, "-500m")]
 )

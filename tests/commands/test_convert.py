@@ -179,6 +179,13 @@ def test_a_name_with_a_line_break_ends_no_note(tmp_path: Path) -> None:
     assert ended.code == 0 and ended.out.startswith("# note: `extenders[0].x\\ny` is not known")
 
 
+def test_of_several_files_the_one_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIGURATION)
+    (tmp_path / "empty.yaml").write_text("")
+    ended = policyengine("convert", "c.yaml", "empty.yaml", cwd=tmp_path)
+    assert ended.code == 2 and ended.err == "Error: `empty.yaml` is not a mapping\n"
+
+
 def test_options_that_mean_nothing_for_an_output_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.policy").write_text('policy "p" { param w: int = 3 score "s" weight w = 1 }')
     for given in (("--param", "w=5"), ("--url", "http://a")):

@@ -78,6 +78,14 @@ def test_json_has_verdicts_scores_totals_and_the_choice(tmp_path: Path) -> None:
     assert gone["rejected"] == {}
 
 
+def test_a_kubectl_list_is_read_too(tmp_path: Path) -> None:
+    plain = cluster()
+    items = [*plain["nodes"], *plain["pods"], *plain["pending"]]
+    items.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "passed-over"}})
+    listed = {"kind": "List", "apiVersion": "v1", "items": items}
+    assert entries(run(tmp_path, "-o", "json", dump=listed)) == entries(run(tmp_path, "-o", "json"))
+
+
 def test_the_table_shows_choice_shares_and_reasons_without_colour(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 0
@@ -119,6 +127,26 @@ def test_a_cluster_in_which_nothing_waits_says_so(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "no pod waits\n")
 
 
+def test_a_cluster_without_nodes_has_no_choice(tmp_path: Path) -> None:
+    (only,) = entries(run(tmp_path, "-o", "json", dump={"pending": [make_pod("p").json()]}))
+    preemption = {"eligible": True, "candidates": {}, "chosen": None}
+    assert only == {
+        "pod": "default/p",
+        "rejected": {},
+        "scores": {},
+        "total": {},
+        "chosen": None,
+        "preemption": preemption,
+    }
+
+
+def test_a_malformed_quantity_refuses_its_pod_alone(tmp_path: Path) -> None:
+    pods = [make_pod("bad").req(cpu="1x").json(), make_pod("good").req(cpu="1").json()]
+    bad, good = entries(run(tmp_path, "-o", "json", dump={"nodes": cluster()["nodes"], "pending": pods}))
+    assert "`1x`" in bad["preFilter"]["reasons"][0]
+    assert good["chosen"] == "big"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -158,6 +186,14 @@ def test_an_unknown_pod_exits_2(tmp_path: Path) -> None:
     assert "no pod `default/runs` waits in" in result.output
 
 
+def test_a_broken_policy_exits_2_and_shows_the_line(tmp_path: Path) -> None:
+    policy = tmp_path / "broken.policy"
+    policy.write_text('policy "p" { filter "f" { require node.fre.memory > 0 } }', encoding="utf-8")
+    result = run(tmp_path, "--policy", str(policy))
+    assert result.exit_code == 2
+    assert "node.fre" in result.output
+
+
 NIGHT_SHIFT = """
 policy "night" {
   filter "at-night" { require now.getHours("Europe/Berlin") >= 20 else "it is {now}" }
@@ -176,6 +212,13 @@ def test_a_policy_is_asked_about_the_moment_that_is_given(tmp_path: Path) -> Non
     (noon,) = entries(at_night(tmp_path, "--now", "2026-01-05T11:00:00Z"))
     assert evening["chosen"] == "big"
     assert noon["preFilter"]["reasons"] == ["it is 2026-01-05T11:00:00Z"]
+
+
+def test_without_a_moment_a_policy_is_asked_about_today(tmp_path: Path) -> None:
+    policy = tmp_path / "old.policy"
+    policy.write_text('policy "old" { filter "old" { require now.getFullYear() < 2024 else "no" } }', encoding="utf-8")
+    (one,) = entries(run(tmp_path, "-o", "json", "--policy", str(policy), "--pod", "default/fits"))
+    assert one["preFilter"]["reasons"] == ["no"]
 
 
 def test_a_moment_that_is_none_exits_2(tmp_path: Path) -> None:

@@ -91,6 +91,21 @@ def test_victims_are_named(tmp_path: Path) -> None:
     assert calm.startswith("default/calm  fits nowhere: 0/1 nodes are available: 1 Insufficient cpu.")
 
 
+def test_what_would_help_one_that_fits_nowhere_is_shown(tmp_path: Path) -> None:
+    path = written(tmp_path, node(cpu="1"), pod("huge", cpu="64"), pod("p", cpu="500m"))
+    assert "request 500m cpu instead of 64  a" in run(path, "huge").stdout
+
+
+def test_every_policy_counts(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        text = f'policy "{name}" {{ scheduler "{name}" filter "{name}" {{ require false else "{name} says no" }} }}'
+        (tmp_path / f"{name}.policy").write_text(text, encoding="utf-8")
+    path = written(tmp_path, node(), pod("p", schedulerName="x"), pod("q", schedulerName="y"), pod("r"))
+    flags = [part for name in ("x", "y") for part in ("--policy", str(tmp_path / f"{name}.policy"))]
+    p, q, r = run(path, *flags).stdout.splitlines()
+    assert "x says no" in p and "y says no" in q and r == "default/r  → a"
+
+
 NEVER = 'policy "never" { scheduler "x" filter "never" { require false else "not today" } }'
 EVER = 'policy "ever" { scheduler "x" }'
 
@@ -187,6 +202,11 @@ def test_a_pod_that_is_not_there_exits_2_with_what_may_be_meant(tmp_path: Path, 
     result = run(crew(tmp_path), name, "--policy", RIYA)
     assert result.exit_code == 2 and said in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
+    result = run(written(tmp_path, node(), pod("p", schedulerName="\x1b[2Jx")))
+    assert "\x1b" not in result.stdout + result.stderr
 
 
 def test_a_cluster_and_a_file_are_not_asked_together(tmp_path: Path) -> None:

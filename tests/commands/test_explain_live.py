@@ -87,6 +87,13 @@ def test_the_story_is_told_line_by_line() -> None:
     assert "active, position 1 of 1" in active.output
 
 
+def test_json_is_what_the_scheduler_answers() -> None:
+    with endpoints() as address:
+        found = json.loads(live(address, "default/p", "-o", "json").output)
+    assert found["place"] == "unschedulable"
+    assert found["story"][0]["what"] == "queued"
+
+
 def outcome(address: str, name: str, *more: str | Path) -> tuple[int, str]:
     ended = policyengine("explain", "--live", name, "--address", address, *more)
     assert ended.out == ""

@@ -64,6 +64,12 @@ def test_a_pod_of_a_file_is_worked_out_and_said_to_be(tmp_path: Path) -> None:
     assert lines[-1].split()[0] == "total"
 
 
+def test_its_json_is_a_list_like_any_other(tmp_path: Path) -> None:
+    (entry,) = json.loads(run(tmp_path, "default/web", "-o", "json").stdout)
+    assert (entry["pod"], entry["outcome"], entry["node"]) == ("default/web", "placed", "n1")
+    assert list(entry["why"]["total"]) == ["n1", "n2"]
+
+
 def test_a_pod_of_another_scheduler_is_told_whose_it_is(tmp_path: Path) -> None:
     told = run(tmp_path, "theirs")
     assert told.exit_code == 0
@@ -121,3 +127,16 @@ def test_tiers_come_first_in_points_and_the_total_is_what_counts_behind_them() -
         ]
         driver.state._core.placements = RecentPlacements()
     assert why["basis"] == "now"
+
+
+def test_of_equal_nodes_the_hash_is_named() -> None:
+    driver = Driver().showing(*(node(name) for name in ("n1", "n2", "n3", "n4")), pod("p"))
+    driver.cycle()
+    why = why_here(driver.state, driver.state.view.pods["p"])
+    assert why is not None
+    lines = printed(why)
+    taken, *others = why["total"]
+    assert lines[2].split()[:4] == ["score", "(1", "more", "fit)"]
+    assert lines[-1] == (
+        f"  {taken} has the total of {others[0]} and {others[1]}: of equal nodes the hash of the pod's UID decides"
+    )

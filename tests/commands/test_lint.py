@@ -43,6 +43,32 @@ def test_a_finding_shows_its_line_with_a_caret(tmp_path: Path) -> None:
     assert "\x1b" not in result.stdout
 
 
+def test_json_gives_every_field_of_the_contract(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.policy", BAD)
+    (found,) = findings(path)
+    assert {key: found[key] for key in ("severity", "file", "line", "column", "endLine", "endColumn")} == {
+        "severity": "error",
+        "file": str(path),
+        "line": 2,
+        "column": 29,
+        "endLine": 2,
+        "endColumn": 33,
+    }
+    assert found["code"].startswith("PE")
+    assert "`ready`" in found["message"]
+
+
+def test_nothing_found_is_an_empty_list(tmp_path: Path) -> None:
+    result = run("--format", "json", write(tmp_path / "a.policy", GOOD))
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
+def test_a_syntax_error_is_a_finding(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.policy", 'policy "t" {\n  filter "f" { require (1 < }\n}\n')
+    assert run(path).exit_code == 1
+    assert [found["line"] for found in findings(path)] == [2]
+
+
 def test_a_folder_stands_for_its_policies_and_manifests(tmp_path: Path) -> None:
     write(tmp_path / "a.policy", GOOD)
     (tmp_path / "deep").mkdir()
@@ -152,6 +178,12 @@ def test_a_value_that_the_config_map_would_be_rejected_for_is_found_at_its_line(
     assert text.split("\n")[found["line"] - 1].strip() == params
 
 
+def test_values_that_the_params_may_have_are_no_findings(tmp_path: Path) -> None:
+    path = write(tmp_path / "cm.yaml", with_params(BOUNDED, "most: 9"))
+    assert run(path).exit_code == 0
+    assert "PE2901" not in {one["code"] for one in findings(path)}
+
+
 def test_a_value_is_not_unknown_while_the_policy_that_may_have_it_is_broken(tmp_path: Path) -> None:
     broken = BOUNDED.replace("podCount <", "podCnt <")
     told = findings(write(tmp_path / "cm.yaml", with_params(broken, "other: 5")))
@@ -194,6 +226,10 @@ def test_usable_files_are_checked_beside_unusable_ones(tmp_path: Path) -> None:
     result = run(tmp_path / "nowhere.policy", write(tmp_path / "a.policy", BAD))
     assert result.exit_code == 2
     assert "a.policy:2:29" in result.stdout
+
+
+def test_no_path_is_wrong_usage() -> None:
+    assert run().exit_code == 2
 
 
 @pytest.mark.parametrize(

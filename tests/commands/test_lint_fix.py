@@ -92,6 +92,86 @@ def test_a_guess_is_not_applied(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
+KEPT: dict[str, tuple[str, str]] = {
+    "a key that other nodes have": (
+        """filter "f" { require node.labels[?"beta.kubernetes.io/arch"].orValue("") != "x" }""",
+        "",
+    ),
+    "a comment in a list": (
+        """filter "f" { require node.zone in ["a", // one
+    "a", // two
+    "b"] }""",
+        """filter "f" { require node.zone in ["a" // one
+    , // two
+    "b"] }""",
+    ),
+    "a comment in a negation": (
+        """filter "f" { require !(node.zone // where
+    == "b") && !!node.ready }""",
+        """filter "f" { require (node.zone // where
+    != "b") && node.ready }""",
+    ),
+    "a comment beside a bool": (
+        """filter "f" { require false // no
+    == (node.podCount > 3) }""",
+        """filter "f" { require !( // no
+    (node.podCount > 3)) }""",
+    ),
+    "a comment on `on error`": (
+        """filter "f" { require node.ready // now
+    on error // never
+    false }""",
+        """filter "f" { require node.ready // now
+    // never
+    }""",
+    ),
+    "a comment behind a let": (
+        """/// five
+  let unused = 5 // why
+  /// six
+  let six = 6
+  filter "f" { require node.podCount < six }""",
+        """// why
+  /// six
+  let six = 6
+  filter "f" { require node.podCount < six }""",
+    ),
+    "what looks like a doc comment": (
+        '''let text = """
+/// no comment"""
+  let unused = 5
+  filter "f" { require node.name != text }''',
+        '''let text = """
+/// no comment"""
+  filter "f" { require node.name != text }''',
+    ),
+    "words that run together": (
+        """filter "f" { require!!node.ready;require pod.name != “a”or node.ready }""",
+        """filter "f" { require node.ready require pod.name != "a"|| node.ready }""",
+    ),
+    "a let that an overlay uses": (
+        """let limit = 5 filter "f" { require node.ready }
+}
+overlay "o" on "t" {
+  filter "g" { require node.podCount < limit }""",
+        "",
+    ),
+    "an operator written the wrong way round": (
+        """filter "f" { require node.podCount => 4 && node.podCount = 5 }""",
+        """filter "f" { require node.podCount => 4 && node.podCount == 5 }""",
+    ),
+}
+"""What is to be kept -> members of a policy, and what `--fix` makes of them; '' where it leaves them alone."""
+
+
+@pytest.mark.parametrize(("members", "fixed"), KEPT.values(), ids=KEPT)
+def test_a_fix_keeps_the_meaning_and_every_comment(tmp_path: Path, members: str, fixed: str) -> None:
+    path = tmp_path / "a.policy"
+    path.write_text(f'policy "t" {{\n  {members}\n}}\n', encoding="utf-8")
+    run("--fix", path)
+    assert path.read_text(encoding="utf-8") == f'policy "t" {{\n  {fixed or members}\n}}\n'
+
+
 @pytest.mark.parametrize("indent", [2, 6])
 def test_a_manifest_is_fixed_within_its_block(tmp_path: Path, indent: int) -> None:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}  # ours\ndata:\n  a.policy: |\n"

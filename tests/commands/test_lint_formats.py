@@ -88,6 +88,12 @@ def test_a_fingerprint_stays_where_lines_move_and_goes_with_its_text(file: Path)
     assert len(set(fingerprints(file)) & set(before)) == 2
 
 
+def test_two_findings_of_the_same_words_have_two_fingerprints(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    path.write_text('policy "t" {\n  let a =\n    nope\n  let b =\n    nope\n}\n', encoding="utf-8")
+    assert len(set(fingerprints(path))) == 2
+
+
 def test_junit_has_a_suite_a_file_and_a_failure_a_finding(file: Path) -> None:
     clean = file.with_name("clean.policy")
     clean.write_text('policy "c" {\n  scheduler "c"\n}\n', encoding="utf-8")

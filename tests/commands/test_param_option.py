@@ -83,6 +83,19 @@ def test_what_stands_beside_the_policies_in_a_manifest_counts_as_in_a_cluster(fi
     assert explained(files, "--param", "safe.least=2") == {}
 
 
+def test_in_file_tests_run_with_what_stands_beside_the_policies(files: Path, manifest: Path) -> None:
+    test = """  test "a node of two cores is too small" {
+    given node "a" { allocatable: {cpu: 2, memory: 8Gi, pods: 10} }
+    given pod "p" {}
+    expect "p" rejected by "room"
+  }
+}
+"""
+    manifest.write_text(config_map("p", POLICY.rstrip("}\n") + "}\n" + test, "safe.least: 4"))
+    assert policyengine("test", manifest).code == 0
+    assert policyengine("test", manifest, "--param", "safe.least=2").code == 1
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [

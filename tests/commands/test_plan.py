@@ -161,6 +161,16 @@ def test_what_cannot_be_done_is_one_sentence(files: Path, arguments: list[str], 
     assert message in told.stderr
 
 
+def test_a_policy_for_another_scheduler_name_is_refused(files: Path) -> None:
+    (files / "other.policy").write_text('policy "other" { scheduler "other" }')
+    told = plan(files, "other.policy", "--scenario", "day.yaml")
+    assert told.exit_code == 2
+    assert told.stderr == (
+        "Error: policy `other` serves scheduler `other`, which nobody serves today; there are default-scheduler: give "
+        "OLD and NEW for the same name\n"
+    )
+
+
 @pytest.mark.parametrize("form", ["json", "html"])
 def test_policies_played_side_by_side_give_the_same_page(
     files: Path, monkeypatch: pytest.MonkeyPatch, form: str

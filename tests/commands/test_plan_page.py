@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from policyengine.commands.main import cli
 from policyengine.commands.reports.plan_report import page, written
 from policyengine.plan.comparison import Plan, compared
+from policyengine.plan.rerun import Rerun
+from policyengine.trials.ledger import Ledger
 from tests.plan.test_measures import PACKED, SPREAD, runs
 
 HOSTILE = '<script>alert("&1")</script>\u202e\x1b[2J'
@@ -131,6 +133,11 @@ def test_a_run_in_which_little_happens_has_a_page(scenario: dict[str, Any]) -> N
     Read(text)
     assert "nan" not in text
     assert not re.search(r"-\d+\.\d+,", text), "nothing is drawn beside the plot"
+
+
+def test_a_run_of_nothing_has_a_page() -> None:
+    empty = Rerun(Ledger(), 0.0)
+    Read(page(Plan("nothing", "a", "b", compared(empty, empty), runs=(empty, empty))))
 
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from policyengine.recording.directory import files
+from policyengine.recording.directory import RecordingDirectory, files
 from policyengine.recording.segment import MAGIC
 from tests.commands.process import policyengine
 from tests.recording.test_replay import with_another_policy
@@ -162,3 +162,13 @@ def test_what_is_no_recording_is_one_sentence(tmp_path: Path) -> None:
         assert told.code == 2
         assert message in told.err
         assert len(told.err.splitlines()) == 1
+
+
+def test_a_directory_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    scenario = tmp_path / "day.yaml"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    kept = RecordingDirectory(tmp_path / "kept")
+    told = CliRunner().invoke(cli, ["simulate", str(scenario), "--record", str(tmp_path / "kept")])
+    kept.close()
+    assert told.exit_code == 2
+    assert "is being written by another process" in told.stderr

@@ -34,11 +34,25 @@ def test_an_address_that_is_taken_exits_with_2(tmp_path: Path) -> None:
     assert f"error: cannot listen on `{address}`: address already in use; choose another" in ended.err
 
 
+def test_a_kubeconfig_without_a_current_context_exits_with_2(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(json.dumps({**kubeconfig("http://127.0.0.1:1"), "current-context": ""}))
+    ended = policyengine("run", "--kubeconfig", tmp_path / "config")
+    assert ended.code == 2
+    assert "has no current context" in ended.err
+    assert ended.err.count("\n") == 1
+
+
 def test_a_policy_that_cannot_be_loaded_exits_with_2_before_any_server_is_asked(tmp_path: Path) -> None:
     (tmp_path / "a.policy").write_text('policy "p" {\n  filter "x" { require node.name == }\n}\n')
     ended = policyengine("run", "--kubeconfig", "/nowhere", "--policy", tmp_path / "a.policy")
     assert ended.code == 2
     assert "a.policy:2:" in ended.err
+
+
+def test_a_policy_that_is_not_there_exits_with_2(tmp_path: Path) -> None:
+    ended = policyengine("run", "--policy", tmp_path / "none.policy")
+    assert ended.code == 2
+    assert "none.policy` does not exist" in ended.err
 
 
 def test_two_policies_for_one_scheduler_name_exit_with_2(tmp_path: Path) -> None:

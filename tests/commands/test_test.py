@@ -133,6 +133,20 @@ def test_mutation_lists_survivors_with_line_and_change(folder: Path) -> None:
     assert run("--mutate", path).stdout == result.stdout
 
 
+def test_pods_with_one_uid_do_not_end_a_test(folder: Path) -> None:
+    pods = [f'given pod "{name}" on "{node}" {{ uid: "x" }}' for name, node in (("p", "a"), ("q", "a"), ("r", "b"))]
+    nodes = [f'given node "{name}" {{ allocatable: {{pods: 9}} }}' for name in "ab"]
+    steps = " ".join([*nodes, *pods, 'given pod "s" {} expect that placed("s")'])
+    result = run(policy(folder, f'test "t" {{ {steps} }}'))
+    assert result.exit_code == 0, result.output
+
+
+def test_what_fails_already_is_not_mutated(folder: Path) -> None:
+    result = run("--mutate", policy(folder, BAD))
+    assert result.exit_code == 1
+    assert "notice" not in result.stdout
+
+
 # --- formats -------------------------------------------------------------------------------------------
 
 
@@ -326,6 +340,26 @@ def test_the_tests_of_standard_input_are_run() -> None:
         ended = CliRunner().invoke(cli, ["test", "-"], input=POLICY % test)
         assert ended.exit_code == code, ended.output
     assert "<stdin>:" in ended.stdout
+
+
+def test_huge_pages_are_compared_as_the_bytes_they_are(tmp_path: Path) -> None:
+    text = """policy "p" {
+  let huge = node.free[?"hugepages-2Mi"].orValue(0)
+  filter "huge" { require huge >= 2Gi else "{huge}" }
+  test "enough" {
+    given node "a" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2Gi} }
+    given node "b" { allocatable: {cpu: 4, memory: 8Gi, pods: 9, "hugepages-2Mi": 2046Mi} }
+    given pod "p" {}
+    expect "p" on "a"
+    expect "p" rejected on "b" by "huge"
+    expect that reason("p", "b").orValue("") == "2046Mi"
+  }
+}
+"""
+    file = tmp_path / "x.policy"
+    file.write_text(text, encoding="utf-8")
+    ended = run(file)
+    assert ended.exit_code == 0, ended.output
 
 
 NATIVE = """

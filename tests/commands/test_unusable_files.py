@@ -107,6 +107,11 @@ def test_yaml_and_json_that_expand_nest_or_mean_anything_are_refused(reader: str
     refusal(reader, path)
 
 
+@pytest.mark.parametrize("reader", ["lint.policy", "fmt.policy", "test.policy", "scenario.yaml", "kubeconfig"])
+def test_a_name_longer_than_any_file_has_is_refused(reader: str, tmp_path: Path) -> None:
+    refusal(reader, tmp_path / ("a" * 5000))
+
+
 DIGITS = "9" * 6000
 SCENARIO = "nodes: [{name: n, count: %s}]\npods: [{name: p, count: 1}]\n"
 DUMP = '{"nodes": [{"metadata": {"name": "n", "generation": %s}}]}'

@@ -15,6 +15,7 @@ from policyengine.kube.leader import LeaderElector, LeadershipLost, LeaseSetting
 from policyengine.kube.leaders_transport import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
@@ -133,6 +134,20 @@ async def test_the_lease_is_written_as_kube_scheduler_writes_it(world: World) ->
     assert sent[2][1]["spec"]["acquireTime"] == sent[0][1]["spec"]["acquireTime"]
 
 
+@scene
+async def test_a_follower_fills_its_caches_and_binds_nothing(world: World) -> None:
+    world.start("first")
+    await asyncio.sleep(1)
+    second = world.start("second")
+    for number in range(5):
+        await world.pod(f"p{number}")
+    await asyncio.sleep(30)
+    assert {who for who, _ in world.bound()} == {"first"}
+    assert second.scheduler.runner.synced.is_set()
+    assert len(second.scheduler.state.view.pods) == 5
+    assert not [one for one in world.api.writes if one.user_agent == "second"]
+
+
 @pytest.mark.parametrize(
     ("written", "holder"),
     [({"renewTime": "2026-01-05T09:00:00.000000Z"}, ""), ({"holderIdentity": "b"}, "b")],
@@ -169,6 +184,32 @@ async def test_a_clean_stop_gives_the_lease_back_after_the_last_binding(world: W
 
 
 @scene
+async def test_a_leader_that_cannot_renew_stops_binding_at_its_deadline_and_ends(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(3)
+    world.api.faults.add(fault.Fail(statuses.internal("down")), resource="leases", client="first", times=None)
+    cut = world.clock.monotonic()
+    while not first.task.done():
+        await world.pod(f"p{world.clock.monotonic():.1f}".replace(".", "-"))
+        await asyncio.sleep(0.5)
+    assert 8 <= world.clock.monotonic() - cut <= 12.5
+    with pytest.raises(LeadershipLost, match="was not renewed within 10 s"):
+        first.task.result()
+
+
+@scene
+async def test_clocks_that_are_set_change_nothing(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(1)
+    second = world.start("second")
+    second.clock.wall_offset += 86_400
+    await asyncio.sleep(20)
+    first.clock.wall_offset -= 3_600
+    await asyncio.sleep(60)
+    assert first.elector.holds() and not second.elector.holds()
+
+
+@scene
 async def test_a_strangers_lease_is_waited_for_and_taken_when_it_does_not_change(world: World) -> None:
     await world.hold("stranger", seconds=30)
     began = world.clock.monotonic()
@@ -188,6 +229,17 @@ async def test_a_lease_whose_transitions_can_be_counted_no_further_is_taken_all_
     replica = world.start("a")
     await asyncio.wait_for(replica.elector.elected.wait(), 30)
     assert (await world.lease())["leaseTransitions"] == most
+
+
+@scene
+async def test_a_lease_taken_away_by_hand_ends_the_leader(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(3)
+    lease = await world.call("GET", f"{LEASES}/policyengine")
+    lease["spec"]["holderIdentity"] = "stranger"
+    await world.call("PUT", f"{LEASES}/policyengine", lease)
+    with pytest.raises(LeadershipLost, match="is held by `stranger`"):
+        await asyncio.wait_for(first.task, 5)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
+from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
 from tests.faulty_server import effects as fault
@@ -75,6 +78,29 @@ async def test_a_pod_that_ends_wakes_within_a_second_the_pod_whose_rule_reads_it
     assert await world.nodes_of() == {"ends": "node-2", "waits": "node-2"}
     world.stop.set()
     await asyncio.wait_for(task, 60)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        fault.Drop(),
+        fault.Drop(after=True),
+        fault.Fail(statuses.too_many_requests("busy", 2)),
+        fault.Fail(statuses.internal("etcd is slow")),
+        fault.Delay(100.0),
+        fault.Delay(100.0, after=True),
+    ],
+    ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
+)
+@scene
+async def test_whatever_becomes_of_the_binding_requests_every_pod_is_bound_exactly_once(
+    world: World, effect: fault.Effect
+) -> None:
+    await world.make(2, *(pod(f"p{number}") for number in range(10)))
+    world.api.faults.add(effect, subresource="binding", times=6)
+    await schedule(world, 400)
+    assert all((await world.nodes_of()).values())
+    assert sorted(world.writes("binding")) == sorted(f"p{number}" for number in range(10))
 
 
 @scene

@@ -7,6 +7,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from policyengine.kube.policies.precedence import (
     REJECTED,
     SERVING,
@@ -21,10 +23,15 @@ from policyengine.scheduler.messages import BindSucceeded, CandidateLoaded
 from policyengine.scheduler.pod_timeline import LINES
 from policyengine.scheduler.rollout import Budget, Mode, RolloutSettings
 from policyengine.server import debug
-from policyengine.server.debug import rollout, status
+from policyengine.server.debug import quota, rollout, status
 from tests.builders import make_pod
 from tests.scheduler.driver import Driver, node, pod
 from tests.scheduler.policy_members import driven
+
+QUOTA = """
+quota "a" when pod.namespace == "a" { guarantee: {cpu: 1, memory: 1Gi} limit: {cpu: 3} borrow: true }
+queue { fair by pod.namespace }
+"""
 
 
 def plain(page: dict[str, Any]) -> dict[str, Any]:
@@ -32,6 +39,23 @@ def plain(page: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(page))
     assert found == page
     return found
+
+
+def test_a_quota_tells_what_is_used_and_what_is_borrowed() -> None:
+    driver = driven(QUOTA)
+    driver.see(
+        node("n1", cpu="10"), make_pod("p", "a").req(cpu="1500m", memory="512Mi"), make_pod("q", "b").req(cpu="2")
+    )
+    driver.cycle()
+    found = plain(quota(driver.state))
+    (one,) = found["quotas"]
+    assert (one["quota"], one["guarantee"], one["limit"]) == ("a", {"cpu": 1000, "memory": 1 << 30}, {"cpu": 3000})
+    assert (one["used"]["cpu"], one["borrowed"]) == (1500, {"cpu": 500, "memory": 0})
+    assert [(one["tenant"], one["share"]) for one in found["tenants"]] == [("a", 0.15), ("b", 0.2)]
+
+
+def test_a_policy_without_quotas_and_tenants_has_empty_tables() -> None:
+    assert quota(Driver().state) == {"quotas": [], "tenants": []}
 
 
 def test_a_candidate_tells_how_it_is_tried_and_what_was_found() -> None:
@@ -69,6 +93,11 @@ def test_what_serves_and_what_was_refused_are_told_apart() -> None:
     assert told == {"good": (SERVING, ["teams"], 0, 0), "late": (REJECTED, [], 0, 0), "bad": (REJECTED, [], 3, 5)}
     late = next(one for one in found["objects"] if one["name"] == "late")
     assert late["message"] == "scheduler `teams` is served by the older ConfigMap `policies/good`"
+
+
+def test_a_policy_from_a_file_says_so() -> None:
+    (one,) = status(Driver().state, {})["serving"]
+    assert (one["scheduler"], one["from"]) == ("default-scheduler", "file")
 
 
 def test_the_queue_tells_pods_in_the_order_of_their_turns_with_what_was_said_of_them() -> None:
@@ -140,6 +169,29 @@ def test_a_held_pod_tells_how_far_its_gang_is_now() -> None:
         assert page["message"] == "gang crew: 2 of 3 members exist"
 
 
+def test_a_waiting_pod_tells_where_it_is_and_why() -> None:
+    driver = Driver()
+    driver.see(node("n1", cpu="2"), pod("p", cpu="4"))
+    driver.cycle()
+    told = debug.pod_timeline(driver.state, "default", "p")
+    assert (told["pod"], told["place"], told["position"], told["node"]) == ("default/p", "unschedulable", None, None)
+    assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert (told["attempts"], told["why"]) == (1, None)
+    assert [line["what"] for line in told["story"]] == ["queued", "attempted", "refused"]
+    refused = told["story"][-1]
+    assert refused["by"] == ["NodeResourcesFit"]
+    assert refused["policy hash"] == told["policy"]["hash"] == driver.state.profiles[0].policy_hash
+    assert refused["at"] == "1970-01-01T00:16:40.000Z"
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_an_active_pod_tells_its_position() -> None:
+    driver = Driver()
+    driver.see(pod("a").priority(1), pod("b").priority(2))
+    assert [debug.pod_timeline(driver.state, "default", name)["position"] for name in ("b", "a")] == [0, 1]
+    assert debug.pod_timeline(driver.state, "default", "a")["queue"]["active"] == 2
+
+
 # --- one pod ---------------------------------------------------------------------------------------------
 
 
@@ -160,3 +212,15 @@ def test_a_bound_pod_tells_what_woke_it_and_where_it_runs() -> None:
     why = told["why"]
     assert (why["basis"], why["waited"], why["attempt"], why["how"]) == ("record", 7.0, 2, "only")
     assert json.loads(json.dumps(told)) == told
+
+
+def test_a_pod_of_another_scheduler_has_no_policy() -> None:
+    driver = Driver()
+    driver.see(pod("p").scheduler("another"))
+    told = debug.pod_timeline(driver.state, "default", "p")
+    assert (told["policy"], told["place"], told["queue"]) == (None, "unserved", {})
+
+
+def test_a_pod_nobody_knows() -> None:
+    with pytest.raises(KeyError):
+        debug.pod_timeline(Driver().state, "default", "p")

@@ -23,6 +23,7 @@ from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.server.callers import Reviewer
 from policyengine.server.endpoints import Endpoints, served
+from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
@@ -304,6 +305,14 @@ async def test_only_get_is_answered_and_bodies_and_headers_are_bounded() -> None
         async with at.session.post(at.url + "/metrics", data=b"x" * 100_000) as response:
             assert response.status in (405, 413)
         assert (await at.get("/livez", **{"X-Long": "x" * 100_000}))[0] == 400
+
+
+async def test_a_certificate_that_is_none_is_said_to_be(tmp_path: Any) -> None:
+    path = tmp_path / "c.pem"
+    path.write_text("nonsense")
+    with pytest.raises(CannotListen, match=r"certificate `.*` cannot be used"):
+        async with site(f'endpoints: {{address: "127.0.0.1:0", tlsCertFile: "{path}"}}\n', start=False):
+            pass
 
 
 async def test_pages_to_look_at_are_behind_the_same_door_and_can_be_left_out() -> None:

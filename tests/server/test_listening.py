@@ -174,6 +174,13 @@ async def test_an_idle_connection_ends_and_one_whose_answer_takes_long_does_not(
         assert await ended(connection)
 
 
+async def test_the_port_is_free_again_afterwards() -> None:
+    async with listening(application(), "127.0.0.1:0", None, 2, 0.1) as port:
+        pass
+    async with listening(application(), f"127.0.0.1:{port}", None, 2, 0.1) as again:
+        assert again == port
+
+
 async def test_a_port_that_is_taken_is_said_to_be_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -73,6 +73,18 @@ async def test_neither_has_to_start_first() -> None:
             await runner.cleanup()
 
 
+async def test_scores_count_ten_times_their_weight_and_those_that_do_not_come_are_passed_over() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return [{"Host": "node-3", "Score": 10}] if verb == "score" else fails(verb, body)
+
+    async with world(
+        answer, *({"prioritizeVerb": verb, "weight": 100, "nodeCacheCapable": True} for verb in ("fail", "score"))
+    ) as at:
+        for number in range(5):
+            await at.pod(f"p{number}")
+        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-3"}
+
+
 async def test_an_extender_may_bind() -> None:
     async def bind(at: list[World], body: Any) -> web.Response:
         target = {"metadata": {"name": body["PodName"]}, "target": {"kind": "Node", "name": body["Node"]}}

@@ -1,5 +1,5 @@
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.precedence import Candidate, Precedence, Problem, SourceKey
+from policyengine.kube.policies.precedence import Candidate, Precedence, Problem, SourceKey, changes
 
 
 def profile(scheduler: str, digest: str) -> Profile:
@@ -55,3 +55,11 @@ def test_a_config_map_is_accepted_whole_or_not_at_all() -> None:
     precedence.put(candidate("old", "2026-01", profile("s", "1")))
     precedence.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
     assert serving(precedence) == {"s": "1"}
+
+
+def test_changes_names_what_is_new_replaced_and_gone() -> None:
+    before = {"a": profile("a", "1"), "b": profile("b", "1"), "c": profile("c", "1")}
+    after = {"a": profile("a", "1"), "b": profile("b", "2"), "d": profile("d", "1")}
+    put, gone = changes(before, after)
+    assert [one.scheduler_name for one in put] == ["b", "d"]
+    assert gone == ["c"]

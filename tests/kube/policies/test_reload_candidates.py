@@ -79,6 +79,17 @@ async def test_a_candidate_waits_for_a_policy_that_serves_and_two_candidates_are
 
 
 @on_virtual_time
+async def test_a_mode_that_makes_no_sense_leaves_the_policy_that_serves_in_place(world: World) -> None:
+    await config_map(world, "pin", PIN.format(node="n1"))
+    await change(world, "pin", mode="live")
+    assert (await status(world, "pin"))["state"] == "rejected"
+    serves(world, PIN.format(node="n1"))
+    await world.pod("p", scheduler="pinned")
+    await world.settle(5)
+    assert (await world.where())["p"] == "n1"
+
+
+@on_virtual_time
 async def test_a_candidate_is_one_policy(world: World) -> None:
     await config_map(world, "next", OPEN + PIN.format(node="n1").replace("pinned", "other"), SHADOW)
     message = "a candidate is one policy, and the ConfigMap has 2: `open`, `pin`"

@@ -293,6 +293,19 @@ def test_the_values_of_params_arrive_as_the_api_server_has_them(params: dict[str
     assert found == params
 
 
+@served
+async def test_an_object_made_anew_under_its_name_is_judged_anew(world: World) -> None:
+    await policy(world, "pin", N1)
+    late = effects.Delay(5.0)
+    world.faults.add(late, verb="patch", resource="schedulingpolicies", subresource="status", times=1)
+    await respec(world, "pin", seconds=0.5, policies={"a.policy": N1[:30]})
+    await world.call("DELETE", f"{POLICIES}/pin")
+    await policy(world, "pin", N2, seconds=0.2)
+    await respec(world, "pin", seconds=20, policies={"a.policy": N2 + "//\n"})
+    assert (await conditions(world, "pin"))["Ready"] == ("True", "Serving")
+    assert (await status(world, "pin"))["is newest"]
+
+
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if "SchedulingPolicies" in one.getMessage()]
 

@@ -24,7 +24,7 @@ from tests.kube.scripted_server import (
     watched,
 )
 from tests.kube.virtual_time import VirtualClock, run
-from tests.kube.watching.follower import Follower, follow, watches
+from tests.kube.watching.follower import Follower, follow, lists, watches
 
 
 def test_pages_are_asked_for_until_there_is_no_continuation() -> None:
@@ -100,6 +100,32 @@ def test_a_continuation_that_expired_starts_the_list_over_and_deletes_nothing() 
     assert got.seen == ["a@3", "b@4"]
 
 
+def test_a_lost_connection_resumes_from_the_last_version_without_a_list() -> None:
+    lost = ConnectionFailed("connection reset", sent=True, began=True)
+    got = follow(
+        listed(5),
+        watched(event("ADDED", config_map("a", 6)), lost),
+        watched(event("MODIFIED", config_map("a", 7))),
+    )
+    assert got.seen == ["a@6", "a@7"]
+    assert watches(got)[:3] == ["5", "6", "7"]
+    assert lists(got) == 1
+    assert "connection reset" in got.problems[0]
+
+
+def test_bookmarks_move_the_version_a_watch_resumes_from() -> None:
+    got = follow(listed(5), watched(bookmark(40)), watched())
+    assert watches(got)[:2] == ["5", "40"]
+
+
+def test_a_silent_watch_is_given_up_and_resumed() -> None:
+    silent = watched(event("ADDED", config_map("a", 6)), 10_000.0)
+    got = follow(listed(5), silent, watched(event("ADDED", config_map("b", 7))), seconds=STALL_AFTER + 10)
+    assert got.seen == ["a@6", "b@7"]
+    assert silent.closed
+    assert "silent" in got.problems[0]
+
+
 def test_a_watch_whose_headers_never_come_is_given_up() -> None:
     slow = Answer(lines=[], after=10_000.0)
     got = follow(listed(5), slow, watched(event("ADDED", config_map("b", 7))), seconds=STALL_AFTER + 10)
@@ -128,6 +154,16 @@ def test_retry_after_is_honoured_and_spread() -> None:
     got = follow(failure(429, "TooManyRequests", retry_after="7"), listed(5, config_map("a", 3)))
     first, second = got.server.asked[:2]
     assert 7 < second.at - first.at < 9
+
+
+def test_a_burst_of_errors_backs_off_and_does_not_list_again() -> None:
+    got = follow(listed(5), *[failure(503) for _ in range(6)], watched(event("ADDED", config_map("a", 6))))
+    assert lists(got) == 1
+    assert got.seen == ["a@6"]
+    times = [one.at for one in got.server.asked if "watch" in one.query][:7]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert all(gap >= 0.8 * 2**step for step, gap in enumerate(gaps[:5]))
+    assert sum(gaps) < 120
 
 
 def test_connections_that_somebody_cuts_every_minute_are_resumed_as_soon_the_last_time_as_the_first() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.kube.http.client import ConnectionFailed
+from policyengine.kube.watching.reflector import REWIND_AFTER
 from policyengine.kube.watching.store import number
 from tests.kube.scripted_server import (
     Answer,
@@ -21,6 +22,64 @@ from tests.kube.scripted_server import (
 )
 from tests.kube.virtual_time import run
 from tests.kube.watching.follower import Follower, follow, watches
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=60))
+def test_garbage_never_changes_the_store(garbage: bytes) -> None:
+    got = follow(listed(5, config_map("a", 3)), watched(garbage), watched(event("ADDED", config_map("b", 6))))
+    assert got.store == {"a": "3", "b": "6"}
+
+
+def test_garbage_instead_of_a_list_is_tried_again() -> None:
+    got = follow(Answer(body=b'{"items": 3}'), Answer(body=b"<html>"), listed(5, config_map("a", 3)))
+    assert got.seen == ["a@3"]
+
+
+def test_duplicates_and_older_versions_change_nothing() -> None:
+    got = follow(
+        listed(5, config_map("a", 3)),
+        watched(
+            event("MODIFIED", config_map("a", 7)),
+            event("MODIFIED", config_map("a", 7)),
+            event("MODIFIED", config_map("a", 6)),
+            event("ADDED", config_map("a", 3)),
+            event("DELETED", config_map("a", 4)),
+        ),
+    )
+    assert got.seen == ["a@3", "a@7"]
+
+
+def test_a_list_older_than_what_was_seen_is_not_believed() -> None:
+    got = follow(
+        listed(50, config_map("a", 30), config_map("b", 40)),
+        failure(410, "Expired"),
+        listed(35, config_map("a", 30)),
+        listed(50, config_map("a", 30), config_map("b", 40)),
+        seconds=30,
+    )
+    assert got.seen == ["a@30", "b@40"]
+    assert "has version 35, and 50 was seen: it lags behind" in got.problems[1]
+
+
+def test_a_server_restored_from_a_backup_is_believed_after_a_while() -> None:
+    def answer(asked: Asked) -> Answer:
+        if asked.at == 0:
+            return listed(50, config_map("a", 30)) if "watch" not in asked.query else failure(410)
+        return listed(20, config_map("a", 10)) if "watch" not in asked.query else watched(2000.0)
+
+    follower = Follower(ScriptedServer(handler=answer))
+    run(follower.follow(REWIND_AFTER * 3))
+    assert follower.seen == ["a@30", "a@10"]
+
+
+def test_delete_and_create_of_one_name_is_one_change_to_the_new_uid() -> None:
+    got = follow(
+        listed(5, config_map("a", 3, uid="one")),
+        watched(event("MODIFIED", config_map("a", 7, uid="two")), event("DELETED", config_map("a", 8, uid="one"))),
+    )
+    assert got.seen == ["a@3", "a@7"]
+    assert got.store == {"a": "7"}
 
 
 def test_an_object_that_cannot_be_read_is_reported_and_the_others_go_on() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from policyengine.cluster import kinds
@@ -159,6 +160,18 @@ async def test_a_victim_is_marked_and_deleted_by_uid_and_budgets_are_followed(wo
 
 
 FORBIDDEN = fault.Fail(statuses.forbidden("pods", "", "one", "no rights"))
+
+
+@pytest.mark.parametrize("effect", [FORBIDDEN, fault.Overload(2), fault.Drop(), fault.Drop(after=True)])
+@scene
+async def test_a_deletion_that_fails_is_tried_again_without_haste(world: World, effect: Any) -> None:
+    world.api.faults.add(effect, verb="delete", resource="pods", times=3)
+    await world.pod("one", "2")
+    await world.pod("two", "2")
+    await world.pod("high", "2", priority=10, seconds=60.0)
+    deletions = [call for call in world.watched.calls if call["verb"] == "delete"]
+    assert len(deletions) <= 4
+    assert (await world.get("high"))["spec"].get("nodeName")
 
 
 @scene

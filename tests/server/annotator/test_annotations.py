@@ -39,6 +39,11 @@ def test_without_a_forecast_none_is_written_and_another_s_is_left_alone() -> Non
     assert "mean-free-cpu" in patch and not any("forcasted" in name for name in patch)
 
 
+def test_what_is_measured_no_longer_is_removed() -> None:
+    patch = patch_of(node("a", WRITTEN), {"cpu": LOAD["cpu"]}, SETTINGS, NOW)
+    assert {name for name, text in patch.items() if text is None} == {name for name in WRITTEN if "memory" in name}
+
+
 MARKED = WRITTEN | {"policyengine.io/stale": "true"}
 NEAR = LOAD | {"cpu": Statistics(2.52, 0.26, 3.47, NOW + 60, 3.02)}
 FAR = LOAD | {"cpu": Statistics(2.55, 0.25, 3.5, NOW + 60, 3.0)}
@@ -65,6 +70,11 @@ PATCHES: dict[str, tuple[dict[str, str], Load, float, Patch]] = {
 @pytest.mark.parametrize(("had", "load", "after", "patch"), PATCHES.values(), ids=PATCHES)
 def test_what_is_written(had: dict[str, str], load: Load, after: float, patch: Patch) -> None:
     assert patch_of(node("a", had), load, SETTINGS, NOW + after) == patch
+
+
+def test_what_is_to_be_refreshed_is_written_though_it_has_not_moved() -> None:
+    late = {"cpu": Statistics(2.5, 0.25, 3.5, NOW + 400, 3.0)}
+    assert patch_of(node("a", WRITTEN), late, SETTINGS, NOW + 400)["policyengine.io/usage-at"] is not None
 
 
 def test_annotations_of_others_are_left_alone() -> None:

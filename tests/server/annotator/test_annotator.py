@@ -142,6 +142,18 @@ async def test_nodes_that_cannot_be_written_are_one_message_until_they_can() -> 
 
 
 @virtually
+async def test_two_annotators_write_the_same() -> None:
+    world = World()
+    await world.add("a")
+    world.told.cpu = {"a": 3.0}
+    other = Annotator(world.told, world.client, world.clock, Settings(), on_problem=world.problems.append)
+    await asyncio.gather(world.annotator.round(), other.round())
+    said = await world.annotations("a")
+    assert (await world.annotator.round()).written == (await other.round()).written == 0
+    assert await world.annotations("a") == said and world.problems == []
+
+
+@virtually
 async def test_what_pods_ask_for_is_written_with_what_that_leaves_once() -> None:
     world = World(settings=Settings(requested=True))
     await world.add("a", "b")

@@ -13,6 +13,19 @@ from tests.server.annotator.world import node
 finite = st.floats(-1e12, 1e12)
 
 
+def test_mean_and_deviation_are_those_of_the_sample() -> None:
+    found = statistics_of([(0.0, 2.0), (30.0, 4.0), (60.0, 9.0)])
+    assert found is not None
+    # (3² + 1² + 4²) / (3 - 1) = 13
+    assert (found.mean, found.deviation, found.forecast) == (5.0, math.sqrt(13.0), None)
+    assert (found.last, found.at) == (9.0, 60.0)
+
+
+def test_a_single_sample_deviates_by_nothing() -> None:
+    found = statistics_of([(0.0, 7.0)], forecast=6.0)
+    assert found is not None and (found.deviation, found.forecast) == (0.0, 6.0)
+
+
 def test_what_is_not_a_number_is_no_sample() -> None:
     found = statistics_of([(0.0, 2.0), (1.0, math.nan), (2.0, math.inf), (3.0, 4.0), (4.0, -math.inf)])
     assert found is not None and (found.mean, found.at) == (3.0, 3.0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +12,11 @@ import msgspec
 import pytest
 from aiohttp import BytesPayload
 
-from policyengine.server.extender.app import CannotServe
+from policyengine.clock import SystemClock
+from policyengine.policy_compiler import compile_policy
+from policyengine.server.extender.app import CannotServe, serve
 from policyengine.server.extender.known_cluster import PAUSE, STEP, ExtenderCluster
+from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY, serving
 from tests.server.extender.test_verbs import ROOM, node, pod
 
@@ -65,6 +69,14 @@ async def test_who_asked_an_older_extender_asks_on() -> None:
         _, answer = await asked(session, "/preemption", {"Pod": pod("p")})
         assert answer == {"NodeNameToMetaVictims": {}}
         assert "a binding needs" in (await asked(session, "/scheduler/bind", {}))[1]["Error"]
+
+
+async def test_a_cpu_profile_tells_what_the_extender_does() -> None:
+    async with served(POLICY) as session:
+        async with session.get("/debug/pprof/profile?seconds=0") as response:
+            assert response.status == 400
+        async with session.get("/debug/pprof/profile?seconds=1") as response:
+            assert response.status == 200
 
 
 async def test_health_version_and_metrics_are_there_and_what_is_no_verb_is_not_found() -> None:
@@ -182,3 +194,12 @@ async def test_a_rule_that_needs_the_watch_does_not_start_without(policy: str, w
     with pytest.raises(CannotServe, match=why):
         async with served(policy):
             pass
+
+
+async def test_a_port_in_use_is_told_in_one_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=rf"cannot listen on `127.0.0.1:{port}`: .*in use; choose another"):
+            await serve([compile_policy(POLICY)], "127.0.0.1", port, SystemClock(), asyncio.Event())

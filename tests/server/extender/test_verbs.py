@@ -152,6 +152,17 @@ async def test_preempt_takes_the_victims_off_the_node_before_it_asks_the_rules()
     assert (await ask(answering, "filter", asking("a", "b")))["NodeNames"] == []
 
 
+async def test_no_score_rule_that_speaks_means_no_preference() -> None:
+    answering = verbs(Known([node("a")]), 'policy "p" { score "s" weight 3 when pod.priority > 5 = 100 }')
+    assert await ask(answering, "prioritize", asking("a")) == [{"Host": "a", "Score": 0}]
+
+
+async def test_the_base_of_a_policy_is_kube_schedulers_business() -> None:
+    full = node("a") | {"spec": {"unschedulable": True}}
+    answering = verbs(Known([full]), 'policy "p" { base kubernetes }')
+    assert (await ask(answering, "filter", asking("a")))["NodeNames"] == ["a"]
+
+
 async def test_a_plugin_that_kube_scheduler_does_not_have_is_asked_as_a_rule_is() -> None:
     with_even = {**IN_TREE, EVEN_NODES.name: replace(EVEN_NODES, in_base=False)}
     text = 'policy "p" { use EvenNodes weight 3 { allowed: [2, 4] } score "flat" weight 1 = 100 }'
@@ -200,6 +211,18 @@ async def test_the_nodes_that_requests_brought_last_are_kept(monkeypatch: pytest
     assert sorted(cluster.view.nodes.row_of) == ["b", "c", "e"]
 
 
+async def test_what_refuses_a_pod_as_a_whole_has_a_reason_without_a_rule() -> None:
+    body = {"Pod": pod("p", cpu="9e99"), "Nodes": {"items": [node("a")]}}
+    answer = await ask(verbs(ExtenderCluster(), 'policy "p" { filter "f" { require true } }'), "filter", body)
+    assert answer["FailedAndUnresolvableNodes"]["a"].startswith("requests: `cpu` is beyond")
+
+
+async def test_a_name_that_nobody_knows_is_quoted_with_its_control_characters_as_escapes() -> None:
+    answer = await ask(verbs(Known([node("a")]), ROOM), "filter", asking("a\x1b[2J\u202e"))
+    [why] = answer["FailedNodes"].values()
+    assert why == "node `a\\x1b[2J\\u202e` is not known to the extender"
+
+
 async def test_a_reason_begins_as_a_word_is_written() -> None:
     answer = await verbs(ExtenderCluster(), ROOM).answer("filter", b"{}x")
     assert "ExtenderArgs: JSON is malformed" in answer.error
@@ -214,6 +237,12 @@ async def test_a_body_that_is_none_is_told_so_in_the_protocols_way(verb: str, bo
     answer = await verbs(Known([node("a")])).answer(verb, body)
     assert answer.status == (200 if verb in ("filter", "bind") else 400)
     assert json.loads(answer.body)["Error"]
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+async def test_node_names_are_an_array_of_strings(verb: str) -> None:
+    answer = await verbs(Known([node("a")])).answer(verb, json.dumps({"Pod": pod("p"), "NodeNames": ["a", 1]}).encode())
+    assert json.loads(answer.body)["Error"] == "the body is no ExtenderArgs: expected `str`, got `int` - at `$[1]`"
 
 
 json_values = st.recursive(

@@ -80,6 +80,10 @@ def test_all_safe_fixes_are_applied_together():
     assert 'require node.ready && (node.zone != "a") else' in done(text, "apply all safe fixes")
 
 
+def test_only_the_kinds_that_are_asked_for_are_given():
+    assert acted(member("let a = no¦d.free.cpu"), ("refactor",)) == {}
+
+
 # --- formatting ------------------------------------------------------------------------------------------
 
 UNTIDY = 'policy "p" {\nlet   a=1\n\n\n\n  let b = 2\n      let c=3 }\n'
@@ -99,6 +103,16 @@ def test_formatting_a_range_leaves_the_rest():
     text = edited(reading, edits)
     assert "  let a = 1\n" in text
     assert "let c=3" in text
+
+
+def test_what_is_in_style_needs_no_edit():
+    _, reading, _ = opened(TRAINING.read_text(encoding="utf-8"))
+    assert formatting(reading) == []
+
+
+def test_a_text_with_mistakes_is_left_alone():
+    _, reading, _ = opened("policy {")
+    assert formatting(reading) is None
 
 
 # --- hints, outline, folding, colours --------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from policyengine.server.language_server.navigation import (
     CannotRename,
     definition,
+    highlights,
     references,
     rename,
     renamed_range,
@@ -69,6 +70,12 @@ def test_a_name_is_found_wherever_it_means_the_same(text: str, count: int):
     assert len(references(reading, offset, declaration=True)) == count
 
 
+def test_references_leave_the_definition_out_if_asked():
+    _, reading, offset = opened(training("when gpus > 0", "when gp¦us > 0"))
+    assert len(references(reading, offset, declaration=True)) == len(references(reading, offset, declaration=False)) + 1
+    assert len(highlights(reading, offset)) == len(references(reading, offset, declaration=True))
+
+
 def test_a_param_is_renamed_wherever_it_is_named():
     text = renamed(training(">= headroom", ">= head¦room"), "spare")
     assert "headroom" not in text.replace("memory-headroom", "").replace("the headroom is", "")
@@ -81,6 +88,14 @@ def test_a_rule_keeps_its_quotes():
     text = renamed(training('by "memory-headroom"', 'by "memory-head¦room"'), "room to spare")
     assert 'filter "room to spare" when' in text
     assert 'by "room to spare"' in text
+
+
+def test_the_range_to_rename_leaves_the_quotes_out():
+    _, reading, offset = opened(training('by "memory-headroom"', 'by "memory-head¦room"'))
+    found = renamed_range(reading, offset)
+    assert found is not None
+    range_, name = found.range, found.placeholder
+    assert range_.end.character - range_.start.character == len("memory-headroom") == len(name)
 
 
 HEADROOM = training(">= headroom", ">= head¦room")

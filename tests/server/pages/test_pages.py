@@ -8,7 +8,9 @@ import pytest
 
 from policyengine.policy_compiler import compile_text
 from policyengine.scheduler.messages import BindSucceeded, ProfileReplaced
+from policyengine.server.pages.overview import recent
 from policyengine.server.pages.policy import uses_of
+from policyengine.server.pages.waiting import REST, by_reason
 from tests.builders import make_node
 from tests.scheduler.driver import Driver, node, pod
 from tests.scheduler.test_rollout import SHADOW, Rehearsal, only, policy
@@ -71,6 +73,21 @@ async def test_amounts_of_a_group_are_added_beyond_64_bits() -> None:
         assert "of 12288 PiB" in words(await site.get(""))
 
 
+async def test_of_a_rule_that_is_gone_nothing_is_told() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = await site.get("", by="rule:gone")
+    assert "no policy has a filter `gone`" in text
+    assert json.loads(re.findall(r'id="heat_data" data-live>(.*?)</script>', text)[0])["values"] == [-1, -1, -1]
+
+
+async def test_a_scheduler_s_name_is_shown_as_far_as_any_is_served() -> None:
+    driver = Driver()
+    driver.see(pod("p").scheduler("x" * 1_000_000))
+    async with pages(driver.state, driver.now) as site:
+        assert len(await site.get("")) < 20_000
+
+
 async def test_of_thousands_of_gates_the_first_are_named() -> None:
     gated = pod("p")
     for number in range(3000):
@@ -123,6 +140,15 @@ async def test_what_would_help_is_sought_for_a_second_at_most(monkeypatch: pytes
     async with pages(driver.state, driver.now) as site:
         text = words(await site.get("pods/default/big", remedies="1"))
     assert "Nothing was found in the time there is for it; ask this way: policyengine explain default/big" in text
+
+
+async def test_a_node_tells_what_runs_and_who_is_refused() -> None:
+    driver = scene()
+    async with pages(driver.state, driver.now) as site:
+        text = words(await site.get("nodes/n3"))
+        assert "default/big 1 NodeResourcesFit Insufficient cpu" in text
+        assert "Nothing." in text
+        assert (await site.answer("nodes/none"))[0] == 404
 
 
 async def test_a_list_is_sorted_and_turned_by_links_alone() -> None:
@@ -241,3 +267,19 @@ async def test_a_candidate_is_shown_with_its_agreement_budget_and_what_differs()
         text = words(await site.get(""))
         assert "Candidates" in text and "0.0 % of 2 compared" in text
         assert "2 moved" in text and "shadow" in text
+
+
+def test_reasons_beyond_the_most_frequent_are_counted_together() -> None:
+    driver = Driver()
+    driver.see(*(pod(f"p{number}").scheduler(f"s{number % 2}") for number in range(6)))
+    assert [(one["scheduler"], one["place"], one["count"]) for one in by_reason(driver.state)] == [
+        ("s0", "unserved", 3),
+        ("s1", "unserved", 3),
+    ]
+    assert REST not in str(by_reason(driver.state))
+
+
+@pytest.mark.parametrize(("later", "bound"), [(0.0, 2), (59.0, 2), (61.0, 0)])
+def test_what_is_recent_is_of_the_last_minute(later: float, bound: int) -> None:
+    driver = scene()
+    assert recent(driver.state, driver.now + later)["bound"] == bound

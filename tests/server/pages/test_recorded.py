@@ -44,6 +44,13 @@ def _placed(state: object) -> dict[str, str]:
     return {uid: pod.node_name for uid, pod in state.view.pods.items()}  # type: ignore[attr-defined]
 
 
+async def test_moments_outside_are_the_first_and_the_last(recording: Path) -> None:
+    source = RecordedSource(recording, IN_TREE)
+    for at, wanted in ((0.0, source.span[0]), (9e9, source.span[1]), (None, source.span[1])):
+        async with source.moment(at) as moment:
+            assert moment.now == wanted
+
+
 async def test_every_link_keeps_the_moment_and_the_side(recording: Path) -> None:
     source = RecordedSource(recording, IN_TREE)
     other = ReplannedSource(recording, IN_TREE, [default_profile()])
@@ -116,6 +123,11 @@ def test_pods_wait_from_when_they_come_until_they_are_bound_or_gone() -> None:
     assert (sum(bound), bound[11]) == (2, 2)
     assert second["lines"][0]["values"][11] == 10.5 and max(second["lines"][0]["values"]) == 10.5
     assert len(first["at"]) == len(waiting) == len(bound) == STRETCHES + 1
+
+
+@pytest.mark.parametrize("pods", [[], [(1.0, None, None)], [(1.0, 1.0, 1.0)]])
+def test_a_recording_of_a_moment_or_of_nobody_has_pictures_too(pods: list[tuple[float, float | None, None]]) -> None:
+    assert all(len(line["values"]) == len(one["at"]) for one in charts(pods, 1.0, 1.0) for line in one["lines"])
 
 
 async def test_every_side_of_a_recording_draws_its_own_and_marks_the_moment(recording: Path) -> None:

@@ -141,6 +141,12 @@ async def test_a_client_that_goes_away_leaves_no_watcher() -> None:
                 await asyncio.sleep(0.01)
 
 
+async def test_a_body_over_the_limit_is_refused() -> None:
+    async with site() as running, aiohttp.ClientSession(running.url) as client:
+        answer = await client.post(NODES, data=b"x" * (3 * 1024 * 1024 + 1))
+        assert (answer.status, (await answer.json())["reason"]) == (413, "RequestEntityTooLarge")
+
+
 async def test_a_dropped_connection_is_dropped_on_the_wire() -> None:
     api = FaultyServer(SystemClock())
     api.faults.add(f.Drop(after=True), verb="create", resource="nodes")

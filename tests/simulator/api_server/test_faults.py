@@ -116,6 +116,22 @@ async def test_others_act_right_before_and_right_after() -> None:
     assert gone["metadata"]["deletionTimestamp"]
 
 
+async def test_an_overloaded_server_answers_as_priority_and_fairness_does() -> None:
+    bench = Bench()
+    bench.api.faults.add(f.Overload(2))
+    refused = await bench.raw("GET", NODES)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "2")
+    assert refused.body == b"Too many requests, please try again later.\n"
+
+
+async def test_half_an_answer_is_a_broken_connection() -> None:
+    bench = Bench()
+    bench.api.faults.add(f.Truncate(), verb="list")
+    response = await MemoryTransport(bench.api).request("GET", NODES)
+    with pytest.raises(ConnectionFailed):
+        await response.read()
+
+
 async def test_a_delete_and_a_create_arrive_as_one_update() -> None:
     bench = Bench()
     await bench.create(NODES, node("n"))
@@ -152,3 +168,13 @@ async def test_a_rule_ends_with_its_time_and_means_only_its_user() -> None:
     assert (await bench.ask("GET", NODES)).status == 200
     bench.api.faults.add(f.Fail(too_many_requests("no", 1)), user="somebody else")
     assert (await bench.ask("GET", NODES)).status == 200
+
+
+async def test_a_delay_longer_than_a_minute_is_the_servers_own_timeout() -> None:
+    bench = Bench()
+    bench.api.faults.add(f.Delay(100, after=True), verb="create")
+    asking = asyncio.ensure_future(bench.raw("POST", NODES, node("n")))
+    await bench.clock.advance(61)
+    late = await asking
+    assert late.status == 504 and b"did not complete within the allotted timeout" in late.body
+    assert (await bench.ask("GET", f"{NODES}/n")).status == 200

@@ -30,6 +30,14 @@ async def test_a_watch_resumes_from_any_version_in_the_window_and_no_older() -> 
     assert (expired["object"]["code"], expired["object"]["reason"]) == (410, "Expired")
 
 
+async def test_a_watch_of_one_namespace_hears_nothing_of_others() -> None:
+    bench = Bench()
+    watch = await bench.watch("/api/v1/namespaces/kube-system/pods", resourceVersion=bench.api.store.revision)
+    await bench.create(PODS, pod("p"))
+    await bench.create("/api/v1/namespaces/kube-system/pods", pod("q"))
+    assert await watch.names(1) == [("ADDED", "q")]
+
+
 async def test_bookmarks_come_by_themselves_and_a_timed_watch_ends() -> None:
     bench = Bench()
     start = bench.api.store.revision
@@ -42,6 +50,13 @@ async def test_bookmarks_come_by_themselves_and_a_timed_watch_ends() -> None:
     await bench.clock.advance(60)
     await watch.next()
     assert await watch.ended()
+
+
+async def test_a_table_counts_containers_and_says_the_age() -> None:
+    bench = await filled(1)
+    await bench.clock.advance(125)
+    table = (await bench.ask("GET", PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io,application/json")).body
+    assert table["rows"][0]["cells"] == ["p0", "0/1", "Pending", "0", "2m5s", *["<none>"] * 4]
 
 
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"

@@ -26,6 +26,18 @@ async def test_every_write_is_in_the_log_with_what_was_there_before() -> None:
     assert versions == sorted(set(versions))
 
 
+async def test_an_update_that_changes_nothing_keeps_the_resource_version() -> None:
+    bench = Bench()
+    made = await bench.create(MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}})
+    watch = await bench.watch(MAPS, resourceVersion=made["metadata"]["resourceVersion"])
+    same = await bench.ask("PUT", f"{MAPS}/m", made)
+    patched = await bench.ask("PATCH", f"{MAPS}/m", {"data": {"a": "b"}}, content=MERGE)
+    assert same.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert patched.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    await bench.create(MAPS, {"metadata": {"name": "n"}})
+    assert await watch.names(1) == [("ADDED", "n")]
+
+
 async def test_status_is_written_only_through_status() -> None:
     bench = Bench()
     await bench.create(PODS, pod("p"))
@@ -84,6 +96,10 @@ async def test_apply_prunes_what_its_manager_gave_up_and_keeps_what_others_own()
     assert forced.body["data"] == {"b": "2", "c": "9"}
     owners = {m["manager"]: m["fieldsV1"]["f:data"] for m in forced.body["metadata"]["managedFields"]}
     assert owners == {"one": {"f:c": {}}, "two": {"f:b": {}}}
+
+
+async def test_a_body_nested_beyond_any_stack_is_refused() -> None:
+    assert (await Bench().ask("POST", PODS, b"[" * 100_000)).status == 400
 
 
 async def test_a_collection_is_deleted_part_by_part_where_a_limit_says_so() -> None:

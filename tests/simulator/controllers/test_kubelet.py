@@ -2,10 +2,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from policyengine.simulator.api_server import MemoryTransport
-from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet
+from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet, run_seconds
 from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
 
 
@@ -48,6 +49,13 @@ async def test_a_bound_pod_runs_and_is_ready_with_an_address(bench: Bench) -> No
     }
 
 
+async def test_a_pending_pod_is_left_alone(bench: Bench) -> None:
+    await bench.create(NODES, node("n1"))
+    await bench.create(PODS, pod("p"))
+    await bench.clock.advance(60)
+    assert await phase(bench, "p") == "Pending"
+
+
 async def test_a_pod_on_a_node_that_is_not_there_waits_for_it(bench: Bench) -> None:
     await bound(bench, "p")
     await bench.clock.advance(60)
@@ -83,6 +91,11 @@ async def test_a_pod_made_anew_under_the_same_name_is_not_ended_with_the_old_one
     await bound(bench, "p")
     await bench.clock.advance(60)
     assert await phase(bench, "p") == "Running"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("250ms", 0.25), ("soon", None)])
+def test_an_annotation_that_is_no_duration_lets_a_pod_run_for_ever(text: str, seconds: float | None) -> None:
+    assert run_seconds({"metadata": {"annotations": {RUN_FOR: text}}}) == seconds
 
 
 async def test_a_node_that_says_nothing_of_itself_is_made_ready() -> None:
