@@ -1,6 +1,7 @@
 """What the benchmark counts, and that it counts right; no time is asserted."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from benchmarks import records
 from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.cluster import Placed, Watcher, _Meta, _Spec
-from benchmarks.decisions import EPOCH, nodes_of, pods_of
+from benchmarks.decisions import EPOCH, decisions, memory, nodes_of, pods_of
 from benchmarks.devices import devices
 from benchmarks.end_to_end import Contestant, run_embedded
-from benchmarks.figures import Figure, Samples, percentile
+from benchmarks.figures import Figure, Samples, Spread, percentile, rate
 from benchmarks.language import LINES, language, policy_text
 from benchmarks.measure import PARTS
+from benchmarks.peers import peer_of
 from benchmarks.plan import plans
 from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
@@ -37,6 +39,17 @@ from tests.scheduler.invariants import validate
 TINY = WORKLOADS["peer-basic"].sized(12, 30)
 
 
+def test_a_rate_is_from_the_first_bind_to_the_last() -> None:
+    assert rate([10.0, 10.5, 11.0]) == 2.0
+    assert rate([10.0]) == 0.0
+
+
+def test_only_full_seconds_are_samples() -> None:
+    samples = Samples.of([0.0, 0.1, 0.9, 1.5, 2.2, 2.3, 2.4])
+    assert samples.series == (3, 1, 3)
+    assert (samples.minimum, samples.p99) == (1, 3)
+
+
 # Figures
 
 
@@ -50,6 +63,17 @@ def test_a_percentile_is_one_of_the_values_and_grows(values: list[int], percent:
     ordered = sorted(values)
     assert percentile(ordered, percent) in values
     assert percentile(ordered, percent) <= percentile(ordered, 100) == ordered[-1]
+
+
+def test_a_spread_is_in_microseconds() -> None:
+    assert Spread.of([3_000, 1_000, 2_000]) == Spread(2.0, 3.0, 3.0, 3)
+    assert Spread.of([]).count == 0
+
+
+def test_the_peer_s_figures_count_only_at_their_own_size() -> None:
+    peer = peer_of("peer-affinity", 5_000, 5_000)
+    assert peer is not None and peer.binds_per_second == 70
+    assert peer_of("peer-affinity", 5_000, 4_999) is None
 
 
 # Decisions, checked
@@ -89,6 +113,14 @@ def test_a_decision_that_is_not_the_best_is_found() -> None:
         check(state, taken)
 
 
+def test_among_equals_only_the_one_the_hash_names_is_right() -> None:
+    state = filled()
+    (bind,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    other = next(name for name in state.view.nodes.names if name != bind.node)
+    with pytest.raises(WrongDecision, match=f"its hash names `{bind.node}`"):
+        check(state, Bind(bind.uid, bind.namespace, bind.name, other, bind.policy_hash))
+
+
 def test_a_node_that_refuses_the_pod_is_found() -> None:
     state = filled()
     (bind,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
@@ -98,6 +130,19 @@ def test_a_node_that_refuses_the_pod_is_found() -> None:
     state.handle(NodeObserved(msgspec.structs.replace(closed, metadata=metadata)), EPOCH)
     with pytest.raises(WrongDecision, match="a fresh evaluation refuses it"):
         check(state, Bind(bind.uid, bind.namespace, bind.name, other.metadata.name, bind.policy_hash))
+
+
+def test_a_run_binds_and_checks_what_it_says() -> None:
+    figures = decisions(TINY, default_profile())
+    assert (figures.bound, figures.pods_per_node_max) == (30, 3)
+    assert figures.decision.count == figures.pod_event.count == 30
+    assert figures.node_event.count == 12
+    assert figures.checks == 30  # fewer pods than checks: every one
+
+
+def test_memory_counts_what_is_held() -> None:
+    (held,) = memory(TINY, default_profile())
+    assert held.what == "12 nodes and 30 pods held" and held.value > 10
 
 
 # The language
@@ -169,6 +214,12 @@ async def test_a_program_that_ends_early_is_told_with_its_last_words() -> None:
         await run_embedded(TINY, wrong)
 
 
+def test_pods_are_split_pod_by_pod() -> None:
+    names = [pod["spec"]["schedulerName"] for pod in replace(TINY, schedulers=3).pod_objects("s")]
+    assert names == ["s-0", "s-1", "s-2"] * 10
+    assert {pod["spec"]["schedulerName"] for pod in TINY.pod_objects("s")} == {"s"}
+
+
 # Several schedulers
 
 
@@ -196,6 +247,11 @@ def test_ratios_are_costs_of_ours_over_the_other() -> None:
     assert a_record().ratios == {"time / limit": 2.0, "time to the last event / limit": 2.0, "cpu / limit": 2.0}
 
 
+def test_no_ratio_counts_events_where_a_contestant_writes_none() -> None:
+    silent = results.run("limit", 1_000.0, events_per_second=0.0)
+    assert set(results.ends(results.run("policyengine", 1.0), silent).ratios) == {"time / limit", "cpu / limit"}
+
+
 @pytest.mark.parametrize("rates", [(5.0, 1.0, 3.0, 9.0), (5.0, 1.0, 3.0)])
 def test_the_median_run_is_one_of_the_runs(rates: tuple[float, ...]) -> None:
     record = results.ends(*(results.run("policyengine", rate) for rate in rates))
@@ -217,6 +273,11 @@ def test_a_ratio_that_grew_shows_by_how_much() -> None:
     (time, _, cpu) = records.compare([a_record(500.0)], a_record(400.0))
     assert (time.name, round(time.growth, 3)) == ("time / limit", 0.25)
     assert cpu.growth == 0.0
+
+
+def test_nothing_in_common_is_no_verdict() -> None:
+    with pytest.raises(records.UnusableRecords, match="no ratios of `ratios`"):
+        records.compare([a_record()], other_record())
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"records": [{"what": "x"}]}', '{"records": [1]}'])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,18 @@ async def test_the_next_run_of_the_workload_finds_its_nodes_and_no_pod(transport
     }
 
 
+@pytest.mark.parametrize("other", [WORKLOADS["peer-basic"].sized(7, 9), WORKLOADS["SchedulingBasic"].sized(6, 9)])
+async def test_the_nodes_of_another_workload_go(transport: MemoryTransport, other: Any) -> None:
+    await Cluster(transport).fill(other, "s")
+    cluster = Cluster(transport)
+    await cluster.clear(TINY)
+    assert await there(transport, "/api/v1/nodes") == {}
+    await cluster.fill(TINY, "s")
+    nodes = await there(transport, "/api/v1/nodes")
+    assert len(nodes) == 6
+    assert nodes["node-000003"]["labels"]["topology.kubernetes.io/zone"] == "zone3"
+
+
 async def test_churn_is_marked_and_unmade_and_what_it_left_makes_all_nodes_go(
     transport: MemoryTransport,
 ) -> None:
@@ -68,6 +81,15 @@ async def test_a_cluster_of_others_is_left_alone(transport: MemoryTransport) -> 
         with pytest.raises(NotOurs, match="`precious`"):
             await give_up
     assert list(await there(transport, "/api/v1/nodes")) == ["precious"]
+
+
+async def test_pods_that_come_during_the_run_are_not_there_before(transport: MemoryTransport) -> None:
+    cluster = Cluster(transport)
+    during = replace(WORKLOADS["SchedulingBasic"].sized(10, 4), during=True)
+    await cluster.fill(during, "s")
+    assert await pods(transport) == ["initial-000000", "initial-000001"]
+    await cluster.fill_waiting(during, "s")
+    assert len(await pods(transport)) == 6
 
 
 async def test_each_measured_pod_is_seen_to_get_its_node_once_and_read_back(transport: MemoryTransport) -> None:

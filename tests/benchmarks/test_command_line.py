@@ -68,6 +68,18 @@ def test_its_params_take_other_values(full: Path) -> None:
     assert record["key"] == "decisions peer-basic 10/20 full(most=1)"
 
 
+def test_so_they_do_in_the_scheduler_s_own_process_where_pods_may_come_while_it_runs(full: Path) -> None:
+    given = ("--policy", full, "--param", "most=2", "--create", "during", "--no-limit", "-o", "json")
+    ended = benchmarks("peer-basic", *SMALL, *given)
+    assert ended.code == 0, ended.err
+    assert "20 of 20 bound" in ended.err
+    record = json.loads(ended.out)
+    (run,) = record["figures"]["runs"]
+    assert (run["bound"], run["created"]) == (20, "during")
+    assert record["command"].endswith("--create during --no-limit")
+    assert record["key"].endswith(" during")
+
+
 @pytest.mark.parametrize(
     ("param", "told"),
     [

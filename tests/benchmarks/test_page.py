@@ -42,10 +42,22 @@ def test_the_rate_beside_kube_scheduler_has_a_target_to_the_last_binding_and_to_
     assert list(met(beside(600.0, 400.0, workload="peer-spread")).values()) == [True, True, True]
 
 
+def test_a_median_says_of_how_many_runs() -> None:
+    three = [run("policyengine", rate, server=REAL) for rate in (310.0, 290.0, 320.0)]
+    first, *_ = targets([ends(*three, *(run("kube-scheduler", 100.0, server=REAL) for _ in range(3)))])
+    assert first.cells()[2] == "3.10 times, median of 3"
+
+
 def test_no_ratio_to_kube_scheduler_is_taken_on_the_embedded_server() -> None:
     record = ends(run("policyengine", 900.0), run("limit, watch, events", 1_000.0))
     assert not any("kube-scheduler" in what for what in met(record))
     assert "times the rate of kube-scheduler" not in page([record])
+
+
+@pytest.mark.parametrize(("first", "peak", "ok"), [(3.5, 301.0, False), (2.9, 299.0, True)])
+def test_start_and_memory_have_targets(first: float, peak: float, ok: bool) -> None:
+    record = ends(run("policyengine", 900.0, first_bind_seconds=first, peak_mb=peak))
+    assert list(met(record).values()) == [ok, ok]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +80,14 @@ def test_a_verdict_is_on_the_value_before_it_is_rounded() -> None:
     assert Figure("x", 1.0, "ms").met is None
 
 
+def test_the_count_of_targets_met_is_the_count_of_the_rows() -> None:
+    lint = Figure("lint", 151.0, "ms", at_most=150)
+    text = page([beside(250.0), rows("language", lint)]).partition("## On a real")[0]
+    found = re.search(r"(\d+) of (\d+) are met", text)
+    assert found is not None and (int(found[1]), int(found[2])) == (3, 4)
+    assert len(re.findall(r"\| +met \|", text)) == 3 and text.count("**missed**") == 1
+
+
 def test_the_page_shows_every_record_with_its_command_and_the_peer_s_figures() -> None:
     limit = ends(run("limit, watch", 3.0))
     text = page([beside(500.0), ends(run("policyengine", 900.0)), limit, decided("peer-basic", 49.0), grown()])
@@ -82,6 +102,11 @@ def test_every_table_of_the_page_is_as_wide_as_its_head() -> None:
     text = page([beside(500.0), ends(run("policyengine", 900.0)), decided("peer-basic", 49.0), grown()])
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(line) for line in block.splitlines()}) == 1, block
+
+
+def test_a_node_that_holds_too_much_is_told() -> None:
+    text = page([ends(run("2 schedulers", 9.0, overcommitted=("node-1: 5 of 4 cpu",)), run("policyengine", 5.0))])
+    assert "0 pods bound twice; nodes with more than they have: node-1: 5 of 4 cpu." in text
 
 
 def test_the_growth_and_what_was_given_up_are_told() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import sharing
-from benchmarks.sharing import NOW, PODS_PATH, Pool
+from benchmarks.sharing import NOW, PODS_PATH, Pool, Run
 from policyengine.simulator.controllers.controller_client import Caller
 
 
@@ -59,3 +59,8 @@ def test_a_node_is_overfull_for_as_long_as_two_pods_exist_there(monkeypatch: pyt
     made, ended = sorted(caller.calls, key=lambda one: one[0], reverse=True)
     assert (made[0], made[1], made[2]["metadata"]["name"]) == ("POST", PODS_PATH, "bx")
     assert ended == ("DELETE", f"{PODS_PATH}/b", NOW)
+
+
+def test_a_run_says_how_many_nodes_stayed_overfull() -> None:
+    told = "2 nodes overfull, at most 2.50 s, 1 of them over 2 s; 3 evicted; 24 of 24 bound"
+    assert str(Run([0.25, 2.5], 3, 24)) == told

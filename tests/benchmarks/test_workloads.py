@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.decisions import decisions
 from benchmarks.scheduler_perf import GANG_SIZE, WORKLOADS
-from benchmarks.workloads import MEASURED, Workload
+from benchmarks.workloads import HOSTNAME, MEASURED, ZONE, Workload
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_objects import Pod
@@ -42,6 +42,40 @@ def test_only_measured_pods_bear_the_measured_name_and_wait(name: str) -> None:
         made = [make(7) for make in workload.churn.objects]
         assert all("000007" in item["metadata"]["name"] for item in made)
         assert not any(item["metadata"]["name"].startswith(MEASURED) for item in made)
+
+
+def test_a_peer_node_has_four_cores_and_its_zone() -> None:
+    node = list(WORKLOADS["peer-basic"].sized(25, 1).node_objects())[23]
+    assert node["metadata"]["labels"] == {HOSTNAME: "node-000023", ZONE: "zone3"}
+    assert node["status"]["allocatable"] == {"cpu": "4", "memory": "32Gi", "pods": "110"}
+
+
+def test_mixed_pods_have_the_shapes_of_the_definition() -> None:
+    pods = list(WORKLOADS["peer-mixed"].sized(1, 500).pod_objects("s"))
+    sizes = [pod["spec"]["containers"][0]["resources"]["requests"] for pod in pods]
+    assert sizes[0] == {"cpu": "50m", "memory": "100Mi"}
+    assert sizes[490] == {"cpu": "55m", "memory": "201Mi"}
+    assert len({tuple(size.items()) for size in sizes}) == 500
+
+
+def test_initial_pods_grow_with_the_nodes_and_stand_on_them_round_robin() -> None:
+    workload = WORKLOADS["MixedSchedulingBasePod"].sized(50, 1)
+    initial = list(workload.initial_objects())
+    assert len(initial) == 100
+    assert [pod["spec"]["nodeName"] for pod in initial[48:52]] == [
+        "node-000048",
+        "node-000049",
+        "node-000000",
+        "node-000001",
+    ]
+    kinds = [next(iter(pod["spec"].get("affinity", {"none": 0}))) for pod in initial]
+    assert [kinds[i] for i in (0, 20, 40, 60, 80)] == [
+        "none",
+        "podAffinity",
+        "podAntiAffinity",
+        "podAffinity",
+        "podAntiAffinity",
+    ]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

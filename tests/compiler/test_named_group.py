@@ -29,6 +29,11 @@ def group(name: str, members: int, namespace: str = "default") -> dict[str, Any]
     }
 
 
+def native(name: str, members: int) -> dict[str, Any]:
+    found = group(name, 0) | {"apiVersion": "scheduling.k8s.io/v1alpha2"}
+    return found | {"spec": {"schedulingPolicy": {"gang": {"minCount": members}}}}
+
+
 def chosen(text: str, *groups: dict[str, Any], labels: dict[str, str] | None = None) -> str | None:
     there, waiting = [node("a", SIZE), node("b", SIZE)], pod("p", {"cpu": "1"})
     there[1]["metadata"]["labels"] = labels or {}
@@ -36,6 +41,33 @@ def chosen(text: str, *groups: dict[str, Any], labels: dict[str, str] | None = N
     (entry,) = explain({"nodes": there, "pods": [waiting], "podGroups": list(groups)}, compile_policy(text))
     found: str | None = entry["chosen"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_placed"),
+    [
+        ([], False),
+        ([group("g", 3)], True),
+        ([group("g", 2)], False),
+        ([group("other", 3)], False),
+        ([group("g", 3, "elsewhere")], False),
+        ([native("g", 3)], True),
+        ([group("g", 3), native("g", 2)], False),
+        ([group("g", 2), native("g", 3)], True),
+    ],
+)
+def test_a_group_is_found_by_its_name_in_the_namespace_of_the_pod_and_the_native_one_first(
+    groups: list[dict[str, Any]], is_placed: bool
+) -> None:
+    assert (chosen(AFTER, *groups) is not None) is is_placed
+
+
+def test_a_node_may_name_the_group() -> None:
+    text = (
+        """policy "p" { filter "free" { require !podGroup(node.labels[?"for"].orValue("")).hasValue() else "kept" } }"""
+    )
+    for other in ("a", "b"):
+        assert chosen(text, group("g", 1), labels={"for": "g", "also": other}) == "a"
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,38 @@ def fates(found: Forecast) -> dict[str, tuple[Fate, str]]:
     return {one.pod.removeprefix("default/"): (one.what, one.node) for one in found.pods}
 
 
+def test_pods_take_room_from_each_other() -> None:
+    found = told(node("a", cpu="1"), pod("p"), pod("q"))
+    assert fates(found) == {"p": (Fate.BOUND, "a"), "q": (Fate.UNSCHEDULABLE, "")}
+    assert found["default/q"].message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert found.is_complete
+
+
+def test_the_queue_tells_who_comes_first_by_priority_and_then_by_age() -> None:
+    late, early = pod("a").created("2026-01-05T07:00:00Z"), pod("b").created("2026-01-05T06:00:00Z")
+    important = pod("c").created("2026-01-05T07:30:00Z").set("spec.priority", 5)
+    found = told(node("a", cpu="2"), late, early, important)
+    assert [one.pod for one in found.pods] == ["default/c", "default/b", "default/a"]
+    assert found["default/a"].what is Fate.UNSCHEDULABLE
+
+
+def test_a_gang_that_lacks_members_is_held_and_says_how_far_it_is() -> None:
+    found = told(node("a"), *(pod(f"c{i}").label("crew", "x") for i in (1, 2)), policies=[DEFAULT % GANGS])
+    assert {one.what for one in found.pods} == {Fate.HELD}
+    assert {one.message for one in found.pods} == {"gang pod-group: 2 of 3 members exist"}
+
+
 def test_a_gang_that_has_too_little_room_is_refused_as_one() -> None:
     found = told(node("a", cpu="2"), *(pod(f"c{i}").label("crew", "x") for i in (1, 2, 3)), policies=[DEFAULT % GANGS])
     assert {one.what for one in found.pods} == {Fate.UNSCHEDULABLE}
     assert {one.message.partition(";")[0] for one in found.pods} == {"gang pod-group: room for 2 of 3 members"}
+
+
+def test_a_preemptor_names_its_victims_and_when_it_is_bound() -> None:
+    found = told(node("a", cpu="1"), pod("old").node("a"), pod("urgent").set("spec.priority", 9))
+    urgent = found["default/urgent"]
+    assert (urgent.what, urgent.node, urgent.victims) == (Fate.BOUND, "a", ("default/old",))
+    assert dict(found.evicted) == {"default/old": "default/urgent"}
 
 
 def test_a_pod_that_nobody_serves_is_told_the_nearest_name_first() -> None:
@@ -57,6 +85,12 @@ def test_gates_and_deletions_keep_a_pod_out() -> None:
     found = told(node("a"), gated, leaving)
     assert fates(found) == {"gated": (Fate.GATED, ""), "leaving": (Fate.TERMINATING, "")}
     assert "later" in found["default/gated"].message
+
+
+def test_a_permit_that_makes_a_pod_wait_for_ever_is_told_as_waiting() -> None:
+    permit = 'permit "hold" when pod.name == "p" { delay: 14min }'
+    found = told(node("a", cpu="1"), pod("p"), policies=[DEFAULT % permit])
+    assert fates(found) == {"p": (Fate.WAITING, "a")} and found["default/p"].message == "waiting for hold"
 
 
 HELD_BACK = """
@@ -116,3 +150,9 @@ def test_a_bound_on_the_work_is_told() -> None:
     found = told(node("a"), *(pod(f"p{number}") for number in range(10)), limit=8)
     assert not found.is_complete
     assert found["default/p0"].what is Fate.BOUND and found["default/p9"].message == NOT_TRIED
+
+
+def test_asking_twice_gives_the_same_answer() -> None:
+    objects = read_objects({"nodes": [node("a", cpu="1").json()], "pods": [pod("p").json(), pod("q").json()]})
+    profiles = [compile_policy(DEFAULT % "")]
+    assert forecast(objects, profiles, NOW) == forecast(objects, profiles, NOW)

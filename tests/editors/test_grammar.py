@@ -77,6 +77,28 @@ def test_a_number_that_runs_into_a_letter_is_none(number: str):
     assert not any(one.scope.startswith("constant.numeric") for one in GRAMMAR.scopes(number))
 
 
+@pytest.mark.parametrize("prefix", ["", "r", "R", "b", "B", "br", "Rb"[::-1]])
+@pytest.mark.parametrize("quote", ['"', "'", '"""', "'''"])
+@pytest.mark.parametrize("inside", ["", "text", "// no comment", "a # b", "12Gi", "{headroom} and {{"])
+def test_every_form_of_string_is_one(prefix: str, quote: str, inside: str):
+    text = f"{prefix}{quote}{inside}{quote}"
+    token = tokenise(text, "s").tokens[0]
+    assert (token.kind in ("STRING", "BYTES"), token.end) == (True, len(text))
+    scopes = GRAMMAR.scopes(f"{text} == x")
+    assert (scopes[0].start, scopes[0].end) == (0, len(text))
+    assert scopes[0].scope.startswith("string.quoted.")
+
+
+@pytest.mark.parametrize("comment", ["// a", "# a", '/// a "b" 12Gi'])
+def test_a_comment_reaches_to_the_end_of_its_line(comment: str):
+    scopes = GRAMMAR.scopes(f"let a = 1 {comment}\nlet b = 2\n")
+    assert [one.end for one in scopes if one.scope.startswith("comment.")] == [len("let a = 1 ") + len(comment)]
+
+
+def test_a_quoted_name_is_one():
+    assert GRAMMAR.scopes("a.`b-c/d e`")[-1].scope == "variable.other.quoted.policy"
+
+
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
 def test_strings_numbers_and_comments_of_policies_are_coloured_as_the_lexer_reads_them(path: Path):
     text = path.read_text(encoding="utf-8")

@@ -1,7 +1,9 @@
 """The schema: every path says what it is, and the table agrees with itself."""
 
+import pytest
+
 from policyengine.language.schema import OBJECTS, ROOTS, attribute, object_info, paths
-from policyengine.language.types import Kind, Type
+from policyengine.language.types import Kind, Reach, Shape, Type
 
 
 def types_within(type_: Type) -> list[Type]:
@@ -19,6 +21,25 @@ def test_every_field_has_a_line_of_documentation() -> None:
     for info in OBJECTS.values():
         assert info.doc
         assert all(field.doc for field in info.fields.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "type_", "reach", "evictable"),
+    [
+        ("pod.requests.cpu", "cpu", Reach.POD, False),
+        ("node.labels", "map(string, string)", Reach.NODE_FIXED, False),
+        ("node.free.memory", "memory", Reach.NODE_CHANGING, True),
+        ("node.podCount", "int", Reach.NODE_CHANGING, True),
+        ("cluster.nodeCount", "int", Reach.CLUSTER, False),
+        ("policy.hash", "string", Reach.CONSTANT, False),
+        ("now", "timestamp", Reach.CLUSTER, False),
+    ],
+)
+def test_a_path_has_type_reach_and_evictability(path: str, type_: str, reach: Reach, evictable: bool) -> None:
+    known = attribute(tuple(path.split(".")))
+    assert known is not None
+    assert (str(known.type), known.reach, known.evictable) == (type_, reach, evictable)
+    assert known.shape is (Shape.NODE if path.startswith("node.") else Shape.SCALAR)
 
 
 def test_what_is_no_path_has_no_attribute() -> None:

@@ -60,6 +60,13 @@ def test_gangs_are_counted_by_the_new_policy_s_rule_under_both() -> None:
     assert measures(new)["gangs"] == {"whole": 0, "partial": 0}
 
 
+def test_a_gang_that_came_together_is_whole_and_never_partial() -> None:
+    rule = PACKED[:-1] + 'gang "crew" { key: pod.labels[?"crew"].orValue("") min: 2 timeout: 1min } }'
+    pods = [{"name": "p", "count": 2, "labels": {"crew": "a"}, "requests": {"cpu": 1}}]
+    found = runs(PACKED, rule, nodes=[{"name": "n", "allocatable": {"cpu": 3}}], pods=pods)
+    assert [measures(run)["gangs"] for run in found] == [{"whole": 1, "partial": 0}] * 2
+
+
 def test_quotas_are_shares_of_the_guarantee_else_of_the_limit_in_the_mean_over_time() -> None:
     """Four pods of one cpu, each for half of the time; the new policy lets two of them run at once."""
     limited = PACKED[:-1] + 'quota "blue" when pod.namespace == "blue" { limit: {cpu: 2, memory: 8Gi} } }'
@@ -96,6 +103,14 @@ def test_a_pod_that_is_bound_and_preempted_at_one_moment_counts_for_its_tenant()
     [run, _] = runs(fair, fair, nodes=[{"name": "n", "allocatable": {"cpu": 1}}], pods=pods)
     assert [pod.how for pod in run.ledger.pods.values()] == ["preempted", ""]
     assert [run.member(uid).tenant for uid in run.ledger.pods] == ["a", "b"]
+
+
+def test_what_there_is_goes_to_who_asks_for_least_and_the_rest_by_weight() -> None:
+    one = {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert fair_shares({"a": 0.1, "b": 0.6, "c": 0.6}, one, 0.8) == approx({"a": 0.1, "b": 0.35, "c": 0.35})
+    assert fair_shares({"a": 0.6, "b": 0.6}, {"a": 3.0, "b": 1.0}, 0.8) == approx({"a": 0.6, "b": 0.2})
+    assert fair_shares({"a": 0.6, "b": 0.6}, {"a": 3.0, "b": 1.0}, 0.4) == approx({"a": 0.3, "b": 0.1})
+    assert fair_shares({}, {}, 0.0) == {}
 
 
 @given(
@@ -138,3 +153,8 @@ def test_a_rule_that_fails_for_a_pod_counts_it_nowhere() -> None:
     failing = PACKED[:-1] + 'gang "crew" { key: string(1 / pod.priority) min: 2 timeout: 1min } }'
     found = runs(PACKED, failing, nodes=[{"name": "n"}], pods=[{"name": "p", "count": 2}])
     assert [measures(run)["gangs"] for run in found] == [{"whole": 0, "partial": 0}] * 2
+
+
+def test_a_run_without_anything_has_figures() -> None:
+    found = runs(PACKED, SPREAD, nodes=[{"name": "n", "count": 1}], pods=[{"name": "p", "at": "99s"}])
+    assert measures(found[0])["spread"] == {"node": 1.0, "zone": 1.0}

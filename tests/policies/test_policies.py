@@ -35,6 +35,11 @@ def policy_of(file: Path) -> ir.Policy:
     return policies[0]
 
 
+def test_there_are_policies_worth_copying() -> None:
+    assert {file.stem for file in FILES} >= {"riya", "training"}
+    assert len(FILES) >= 5
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_policy_compiles_without_a_finding_and_has_tests(file: Path) -> None:
     result = compile_files(sources_of(file))

@@ -22,6 +22,7 @@ from policyengine.scheduler import messages as m
 from policyengine.scheduler.actions import (
     AskAboutVictims,
     AskExtenders,
+    Bind,
     DeleteVictim,
     NodeVictims,
     PatchObject,
@@ -167,3 +168,18 @@ def test_a_policy_that_this_version_cannot_compile_is_named() -> None:
 def test_bytes_that_are_no_entry_are_refused(raw: bytes) -> None:
     with pytest.raises(UnreadableEntry):
         Decoder().message(read_entry(raw))
+
+
+def test_a_time_is_written_where_it_differs_from_the_one_before() -> None:
+    encoder = Encoder()
+    entries = [read_entry(encoder.entry(now, m.Tick(), encoder.body(m.Tick()))) for now in (1.5, 1.5, 2.5)]
+    assert [one.now for one in entries] == [1.5, None, 2.5]
+
+
+def test_the_digest_is_of_the_actions() -> None:
+    first, second, other = Encoder(), Encoder(), Encoder()
+    bind = Bind("u1", "d", "a", "n", "h")
+    first.asked([bind])
+    second.asked([bind])
+    other.asked([Bind("u1", "d", "a", "o", "h")])
+    assert first.hexdigest() == second.hexdigest() != other.hexdigest()

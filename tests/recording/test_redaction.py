@@ -141,6 +141,11 @@ def test_what_is_made_of_names_is_made_of_hidden_names(first: str, between: str,
     assert KEY.hidden(f"q{first}") != f"q{first}"
 
 
+def test_a_text_that_is_no_name_is_hidden_as_a_whole() -> None:
+    applied = '{"kind": "Pod", "name": "payments"}' * 20
+    assert KEY.hidden(applied).isalnum() and len(KEY.hidden(applied)) < 20
+
+
 def test_a_sentence_is_left_out_and_a_label_by_any_key_hidden() -> None:
     pod = {"metadata": {"labels": {"type": "payments", "driver": "fraud"}, "name": "web"}, "message": "web is gone"}
     found = msgspec.msgpack.decode(KEY.written(msgspec.msgpack.encode(pod)))

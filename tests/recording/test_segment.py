@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from random import Random
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.recording.encoding import Entry
-from policyengine.recording.segment import MAGIC, SegmentReader, SegmentWriter, UnusableRecording
+from policyengine.recording.segment import LARGEST, MAGIC, SegmentReader, SegmentWriter, UnusableRecording
 
 FRAMES = [[msgspec.msgpack.encode([float(at), "Tick", {"pad": "x" * at}])] * (at % 3 + 1) for at in range(40)]
 
@@ -76,6 +77,13 @@ def test_what_is_no_recording_is_told_what_it_is(content: bytes, message: str) -
     with pytest.raises(UnusableRecording) as told:
         read(content)
     assert str(told.value) == message
+
+
+def test_a_frame_that_claims_to_be_huge_is_not_believed() -> None:
+    with pytest.raises(UnusableRecording, match="its length cannot be"):
+        read(MAGIC + struct.pack(">III", LARGEST + 1, 1, 0))
+    with pytest.raises(UnusableRecording, match="its length cannot be"):
+        read(MAGIC + struct.pack(">III", 1, LARGEST + 1, 0))
 
 
 @given(st.binary(max_size=400))

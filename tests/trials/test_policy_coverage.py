@@ -73,6 +73,11 @@ def test_a_filter_of_several_requires_is_to_pass_a_node_and_refuse_one() -> None
     assert missing(f"{rule}\n{more}{PASS}") == []
 
 
+def test_outcomes_are_counted() -> None:
+    coverage = covered(f'filter "f" {{ require pod.name != "big" }}\n{PASS}')
+    assert coverage.outcomes() == (1, 2)
+
+
 def test_the_body_of_a_function_is_one_point_wherever_it_is_called() -> None:
     rules = """function odd(x: int): bool = x > 5 || x < 0
       filter "f" { require !odd(pod.priority) }

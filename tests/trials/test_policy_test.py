@@ -133,6 +133,10 @@ def test_a_refusal_is_told_with_the_rules_own_words() -> None:
     assert failure.details[0] == "`a` was rejected by `small`: is full with 1"
 
 
+def test_every_expectation_that_fails_is_told() -> None:
+    assert len(messages(f'{A} given pod "p" {{}} expect "p" rejected expect "p" waits expect "p" on "a"')) == 2
+
+
 def test_members_of_a_gang_are_judged_with_those_before_them_in_place() -> None:
     pods = " ".join(f'given pod "{name}" {{ labels: {{g: "x"}}, requests: {{cpu: 3}} }}' for name in ("p", "q"))
     nodes = f'{A} given node "b" {NODE}'
@@ -191,6 +195,11 @@ def test_the_gate_names_the_test_and_its_line() -> None:
     assert finding.code == "PE2950"
     assert finding.message == "test `t` of policy `p` fails: expected `p` rejected, but it is on `a`"
     assert policy.source.line_column(finding.span.start) == (5, 5)
+
+
+def test_the_gate_lets_pass_what_has_no_tests_or_passing_ones() -> None:
+    good = f'test "t" {{ {A} given pod "p" {{}} expect "p" on "a" }}'
+    assert failed_tests([policy_of('policy "p" {}'), policy_of(f'policy "q" {{ {good} }}')]) == []
 
 
 # --- what is given -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.framework.status import Code
-from policyengine.scheduler.messages import NodeObserved, ObjectObserved, PodObserved
+from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial, TrialTooLong
 from tests.builders import NodeBuilder, PodBuilder
 from tests.scheduler.driver import START, Label, Rule, node, pod, profile
@@ -44,6 +44,26 @@ def test_time_passes_only_when_told_and_a_gang_member_waits_meanwhile() -> None:
     show(trial, members[1])
     trial.settle()
     assert [trial.node_of(name) for name in ("one", "two")] == ["a", "a"]
+
+
+def test_a_pod_in_backoff_is_bound_once_its_backoff_is_over() -> None:
+    trial = trial_of(pod("p"))
+    trial.advance(4.0)
+    assert trial.node_of("p") == ""
+    show(trial, node("a"))
+    trial.advance(2.0)
+    assert trial.node_of("p") == "a"
+    assert trial.binds[0][0] == START + 5.0
+
+
+def test_a_pod_deleted_or_a_node_gone_is_forgotten() -> None:
+    trial = trial_of(node("a"), pod("p"), pod("q"))
+    trial.see(PodDeleted("default", "q"))
+    trial.settle()
+    trial.see(NodeDeleted("a"))
+    assert set(trial.cluster.pods) == {"p"}
+    assert trial.cluster.nodes == {}
+    validate(trial.state)
 
 
 def test_a_binding_that_was_withdrawn_is_not_made() -> None:

@@ -12,6 +12,13 @@ def test_students_value_is_that_of_the_printed_tables(freedom: int, value: float
     assert student(freedom) == pytest.approx(value, abs=5e-5)
 
 
+def test_the_interval_of_one_two_three_is_worked_out_by_hand() -> None:
+    found = interval([1.0, 2.0, 3.0])
+    assert found is not None
+    assert tuple(found) == pytest.approx((2.0, 2.0 - 4.3027 / 3**0.5, 2.0 + 4.3027 / 3**0.5), abs=1e-4)
+    assert not found.excludes_zero
+
+
 def test_one_value_has_no_interval_and_equal_ones_have_one_of_no_width() -> None:
     assert interval([]) is None
     assert interval([4.0]) is None

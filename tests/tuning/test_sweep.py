@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from policyengine.framework.profile import LoadedFrom
 from policyengine.plan.history import read
 from policyengine.plan.measures import measures
@@ -9,7 +11,7 @@ from policyengine.plan.membership import Memberships, Watching
 from policyengine.plan.rerun import finished, rerun
 from policyengine.policy_compiler import compile_files
 from policyengine.trials.simulation import Simulation
-from policyengine.tuning.sweep import Pair, Recordings, Seeds, changes, distributions
+from policyengine.tuning.sweep import Pair, Recordings, Seeds, changes, distribution, distributions
 from policyengine.tuning.tuned_policy import in_tree
 from tests.tuning.played import TEXT, recording, scenario, source
 
@@ -41,6 +43,14 @@ def test_a_recording_of_many_has_the_figures_of_a_plan_of_it(tmp_path: Path) -> 
     assert pair.old == measures(rerun(history, served))
     assert pair.new == measures(rerun(history, [wide], memberships=Memberships(served, [wide])))
     assert Recordings(WIDE, WIDE, in_tree)(str(path)).old == pair.new
+
+
+def test_a_distribution_has_the_interval_of_its_mean() -> None:
+    found = distribution([3.0, 1.0, 2.0])
+    assert found[2:] == (1.0, 2.0, 3.0, 3.0)
+    assert found.mean == 2.0
+    assert found.json["interval"] == pytest.approx([-0.484, 4.484], abs=1e-3)  # 2 ± 4.303 / √3
+    assert distribution([5.0]).json["interval"] is None
 
 
 def test_figures_are_named_as_an_expression_names_them_and_what_a_run_lacks_is_0() -> None:

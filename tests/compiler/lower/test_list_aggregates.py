@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
 from policyengine.policy_compiler import compile_policy
+from tests.builders import make_node, make_pod
 from tests.cluster.consistency import validate_view
 from tests.framework import test_incremental as incremental
 
@@ -97,3 +101,53 @@ def test_a_hypothesis_is_judged_as_if_it_were_so_and_leaves_no_trace(seed: int) 
             evaluated = explain_pod(cluster.evaluator, cluster.view.pods[uid], snapshot)
             assert evaluated == explain_pod(Evaluator(cluster.profile), without.pods[uid], without.snapshot())
     cluster.check()
+
+
+def view_of(*things: Any) -> ClusterView:
+    view = ClusterView()
+    for thing in things:
+        built = thing.build()
+        (view.add_or_update_node if isinstance(built, Node) else view.add_or_update_pod)(built)
+    return view
+
+
+def the_pod(view: ClusterView, name: str = "p") -> PodInfo:
+    found = view.find_pod("default", name)
+    assert found is not None
+    return found
+
+
+def verdicts(members: str, view: ClusterView) -> dict[str, str]:
+    """Node -> "" where the pod p fits, else the code of the refusal."""
+    profile = compile_policy(f'policy "t" {{ base none\n{members}\n}}')
+    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
+    rows = view.nodes.row_of.items()
+    return {
+        name: "" if row in diagnosis.feasible.tolist() else diagnosis.refusal(row).code.wire_name for name, row in rows
+    }
+
+
+def test_the_pod_being_placed_is_not_among_those_nominated() -> None:
+    view = view_of(make_node("a"), make_pod("p"), make_pod("q"))
+    view.nominate(the_pod(view).uid, "a")
+    members = 'filter "f" { require node.nominated.size() == 0 }'
+    assert verdicts(members, view) == {"a": ""}
+    view.nominate(the_pod(view, "q").uid, "a")
+    assert verdicts(members, view) == {"a": "Unschedulable"}
+
+
+def test_a_pod_that_ended_within_the_hour_is_remembered_for_its_node() -> None:
+    view = view_of(make_node("a"), make_node("b"), make_pod("p"))
+    view.now = 1_800_000_000.0
+    ended = make_pod("job").node("a").owner("Job", "j").phase("Failed")
+    view.add_or_update_pod(ended.build())
+    members = (
+        'filter "f" { require !node.finished.exists(f, f.failed && f.owner.?name.orValue("") == "j" '
+        "&& now - f.finishedAt < 10min) }"
+    )
+    assert verdicts(members, view) == {"a": "Unschedulable", "b": ""}
+    view.now += 700
+    assert verdicts(members, view) == {"a": "", "b": ""}
+    assert verdicts('filter "f" { require node.finished.size() == 0 }', view)["a"] == "Unschedulable"
+    view.now += 3000
+    assert verdicts('filter "f" { require node.finished.size() == 0 }', view)["a"] == ""

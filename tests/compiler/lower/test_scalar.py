@@ -10,18 +10,21 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.columns.object_fields import _BY_OBJECT, scalar_binding
 from policyengine.compiler.columns.row_columns import NODE_COLUMNS, pod_binding
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
+from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
 from policyengine.language.scalar_evaluator import Closure, Names, evaluated
 from policyengine.language.schema import CLUSTER_POD, NODE, OBJECTS, paths
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
 from policyengine.language.values import NONE, EvaluationError, Optional, optional
-from tests.builders import make_pod
+from policyengine.policy_compiler import compile_policy
+from tests.builders import make_node, make_pod
 from tests.compiler.expressions import FAILED, columns, drawn, typed
 from tests.compiler.worlds import PlainPod, World, drawn_pod, drawn_world
 from tests.fuzz.vocabulary import Where
@@ -125,6 +128,15 @@ def test_the_keys_of_a_signature_tell_zeros_apart() -> None:
     assert key_of(0.0) != key_of(-0.0)
     assert key_of(optional(None)) != key_of(optional(()))
     assert key_of({"a": [1]}) == key_of({"a": [1]})
+
+
+def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None:
+    condition = 'node.labels[?string(1 / pod.priority)].or(pod.labels[?"app"]).hasValue() on error false'
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    view = ClusterView()
+    view.add_or_update_node(make_node("n").build())
+    pod = make_pod("p").label("app", "x").priority(0).info()
+    assert len(Evaluator(profile).filter(pod, view.snapshot()).feasible) == 0
 
 
 def test_a_pod_in_no_queue_waits_since_it_was_made() -> None:

@@ -12,7 +12,7 @@ import pytest
 from policyengine.compiler.lower import vector
 from policyengine.language import ir
 from policyengine.language.types import Kind, Type, optional_of
-from tests.compiler.expressions import READ, alike, columns, drawn, expected, typed
+from tests.compiler.expressions import FAILED, READ, alike, columns, drawn, expected, typed
 from tests.compiler.worlds import PlainNode, PlainPod, World, drawn_pod, drawn_world
 from tests.fuzz.vocabulary import CLUSTER_LISTS, reachable, readable
 
@@ -90,6 +90,24 @@ def one(name: str = "n", **more: Any) -> World:
 
 
 ERROR, TRUE, FALSE = "1 / (node.podCount - node.podCount) == 1", "node.podCount >= 0", "node.podCount < 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"{ERROR} && {FALSE}", False),
+        (f"{FALSE} && {ERROR}", False),
+        (f"{ERROR} && {TRUE}", FAILED),
+        (f"{TRUE} && {ERROR}", FAILED),
+        (f"{ERROR} || {TRUE}", True),
+        (f"{TRUE} || {ERROR}", True),
+        (f"{ERROR} || {FALSE}", FAILED),
+        (f"{FALSE} || {ERROR} || {TRUE}", True),
+        (f"{ERROR} && pod.priority > 5", False),
+    ],
+)
+def test_a_decided_answer_absorbs_errors_in_either_order(text: str, value: Any) -> None:
+    assert columns(text, one(), PlainPod()) == [value]
 
 
 def test_what_has_no_kernel_is_asked_once_a_distinct_value(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,28 @@ def test_keys_sort_by_value_and_what_is_missing_last_or_first(keys: str, expecte
     assert order(keys, *NUMBERS) == expected
 
 
+def test_quality_of_service_has_an_order() -> None:
+    pods = [
+        make_pod("best-effort"),
+        make_pod("guaranteed").req(cpu="1", memory="1Gi").limit(cpu="1", memory="1Gi"),
+        make_pod("burstable").req(cpu="1"),
+    ]
+    assert order("pod.qos desc", *pods) == ["guaranteed", "burstable", "best-effort"]
+
+
+@pytest.mark.parametrize("key", ["pod.requests.cpu desc", "pod.createdAt", "now - pod.createdAt < 5min"])
+def test_quantities_and_times_are_keys_and_the_cluster_is_none(key: str) -> None:
+    pods = [
+        make_pod("a").req(cpu="1").created("2026-01-02T00:00:00Z"),
+        make_pod("b").req(cpu="2").created("2026-01-01T00:00:00Z"),
+    ]
+    if "now" in key:
+        with pytest.raises(ValueError, match="queue key"):
+            order(key, *pods)
+    else:
+        assert order(key, *pods) == ["b", "a"]
+
+
 def test_equal_keys_go_by_time() -> None:
     key = key_of("pod.priority desc")
     a, b = make_pod("a").info(), make_pod("b").info()
@@ -91,3 +113,11 @@ def gang(text: str = RULE) -> GangRule:
 def member(minimum: str | None = None) -> object:
     pod = make_pod("p", "ns").label("podGroup", "g")
     return (pod if minimum is None else pod.label("minAvailable", minimum)).info()
+
+
+@pytest.mark.parametrize(
+    ("label", "minimum"),
+    [("3", 3), ("1", 1), ("0", 1), ("-5", 1), ("three", 1), ("2.5", 1), ("", 1), (None, 1), ("99999999999", 2**31 - 1)],
+)
+def test_a_minimum_below_one_or_no_number_counts_as_one(label: str | None, minimum: int) -> None:
+    assert gang().minimum(member(label)) == minimum

@@ -51,9 +51,21 @@ REFUSALS = {
         'filter "f" { require node.free.cpu  >=\n 100 }',
         ("Unschedulable", "f: `node.free.cpu >= 100` is false"),
     ),
+    "an eviction gives room": (
+        'filter "f" { require node.free.cpu > 100 else "no" }',
+        ("Unschedulable", "no"),
+    ),
+    "an eviction leaves fewer pods": (
+        'filter "f" { require node.podCount > 100 else "no" }',
+        ("Unschedulable", "no"),
+    ),
     "an eviction is seen through lets": (
         'let room = node.free.cpu filter "f" { require room > 100 else "no" }',
         ("Unschedulable", "no"),
+    ),
+    "no eviction makes a node larger": (
+        'filter "f" { require node.allocatable.cpu > 100 else "no" }',
+        ("UnschedulableAndUnresolvable", "no"),
     ),
     "no eviction changes the pod": (
         'filter "f" { require pod.priority > 100 else "no" }',
@@ -98,6 +110,13 @@ def test_a_require_without_a_node_refuses_the_pod_once_in_words_without_one(memb
     profile = policy(f'filter "f" {{ {members} }}')
     refused = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a"))).pre_filter
     assert refused is not None and (refused.plugin, refused.reasons) == ("f", (text,))
+
+
+def test_optionals_are_equal_where_both_are_empty_or_hold_the_same() -> None:
+    profile = policy('filter "f" { require pod.labels[?"a"] == node.labels[?"b"] }')
+    snapshot = cluster(node("x").label("b", "1"), node("y").label("b", "2"), node("z"))
+    for pod, fits in ((make_pod().label("a", "1"), [0]), (make_pod().label("a", "3"), []), (make_pod(), [2])):
+        assert list(Evaluator(profile).filter(pod.info(), snapshot).feasible) == fits
 
 
 @pytest.mark.parametrize(
@@ -155,6 +174,17 @@ def test_a_rule_that_reads_the_cluster_shares_while_the_situation_is_the_same() 
     before = rule.situation(make_pod("a").info(), view.snapshot())
     view.add_or_update_node(make_node("n").build())
     assert rule.situation(make_pod("a").info(), view.snapshot()) != before
+
+
+def test_a_rule_that_reads_the_cluster_sees_it_change() -> None:
+    profile = policy('filter "f" { require cluster.pendingCount < 2 else "too many wait" }')
+    view = ClusterView()
+    view.add_or_update_node(node("a").build())
+    evaluator, pod = Evaluator(profile), make_pod("p")
+    view.add_or_update_pod(pod.build())
+    assert len(evaluator.filter(pod.info(), view.snapshot()).feasible) == 1
+    view.add_or_update_pod(make_pod("q").build())
+    assert evaluator.filter(pod.info(), view.snapshot()).pre_filter is not None
 
 
 @pytest.mark.parametrize(
@@ -255,6 +285,11 @@ SCORES: dict[str, tuple[str, list[Any], list[int]]] = {
     ),
     "a weight may be a param": ('param w: int = 3 range [1, 10] score "s" weight w = 7', [node("a")], [21]),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(("members", "nodes", "expected"), SCORES.values(), ids=SCORES)
+def test_a_score_is_normalised_clamped_and_weighed(members: str, nodes: list[Any], expected: list[int]) -> None:
+    assert scores(members, *nodes) == expected
 
 
 EXTREMES = (0.0, -0.0, 1.0, 99.5, -3.0, 1e-9, 5e-324, 1e300, 5e307, 1e308, -1e308, 1.7976931348623157e308)

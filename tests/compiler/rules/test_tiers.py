@@ -11,8 +11,9 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Severity
 from policyengine.policy_compiler import compile_policy, compile_text
-from tests.builders import make_pod
+from tests.builders import make_node, make_pod
 from tests.compiler.worlds import PlainNode, World
+from tests.scheduler.driver import Driver, binds
 
 
 def scored(scores: str, *labels: dict[str, str]) -> list[list[int]]:
@@ -74,3 +75,12 @@ def test_weights_that_would_leave_64_bits_are_refused() -> None:
     ]
     (profile,) = compile_text(f'policy "p" {{ base none {tiers} {" ".join(heavy[:50])} }}').profiles
     assert sum(weight for _, weight in profile.scores) * 100 * 16 < 2**63
+
+
+def test_a_node_of_a_worse_tier_is_taken_when_nothing_else_fits() -> None:
+    spot = 'score "on-demand" tier = node.labels[?"spot"].hasValue() ? 0 : 100'
+    driver = Driver(compile_policy(f'policy "p" {{ scheduler "s" {spot} }}'))
+    driver.see(make_node("big").capacity(cpu="64", memory="99Gi", pods="9").label("spot", ""))
+    driver.see(make_node("small").capacity(cpu="1", memory="1Gi", pods="9"))
+    driver.see(*(make_pod(name).uid(name).scheduler("s").req(cpu="1") for name in ("p", "q")))
+    assert binds(driver.cycle()) == {"p": "small", "q": "big"}

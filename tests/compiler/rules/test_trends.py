@@ -38,6 +38,27 @@ ONLY_LESS_HELPS = (
 )
 
 
+MORE_MAY_HELP = (
+    "node.podCount > 0",
+    "!(node.podCount == 0)",
+    "node.podCount != 1",
+    "node.free.cpu < 1",
+    "node.used.cpu - node.free.cpu > 0",
+    "node.podCount * pod.priority < 10",
+    "node.podCount * -1 < -3",
+    "-1 * node.podCount < -3",
+    "node.free.memory + pod.requests.memory > 0",
+    "100 * node.podCount / (node.podCount - 3) < 5",
+    'node.used[?"x/y"].orValue(5) <= 2',
+    "node.pods.size() < 3",
+    "node.nominated.size() == 0",
+    "nodes.exists(n, n.free.cpu > 1)",
+    'node.domain("rack").pods.size() < 5',
+    "cluster.pendingCount < 3",
+    "(node.podCount > 2 ? 5 : 50) < 20",
+)
+
+
 def filter_of(body: str, params: dict[str, object] | None = None) -> Profile:
     return compile_policy(f'policy "p" {{ scheduler "s" base none {body} }}', params=params)
 
@@ -54,6 +75,11 @@ def wakes(profile: Profile) -> tuple[bool, bool]:
 def test_who_waits_for_room_is_not_woken_by_what_takes_room(condition: str) -> None:
     reads_use = any(word in condition for word in ("used", "free", "podCount"))
     assert wakes(filter_of(f'filter "f" {{ require {condition} }}')) == (False, reads_use)
+
+
+@pytest.mark.parametrize("condition", MORE_MAY_HELP)
+def test_where_placing_may_help_or_nobody_knows_it_wakes(condition: str) -> None:
+    assert wakes(filter_of(f'filter "f" {{ require {condition} }}'))[0]
 
 
 def test_when_and_on_error_and_lets_and_params_count() -> None:

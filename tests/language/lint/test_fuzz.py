@@ -71,6 +71,9 @@ LARGE = {
     "filters that all compare": "".join(
         f'filter "f{n}" {{ require node.podCount < {n} || node.zone != "z{n}" }}\n' for n in range(1500)
     ),
+    "one filter of many requires": 'filter "f" {'
+    + "".join(f"require node.podCount < {n} || pod.priority > {n}\n" for n in range(2500))
+    + "}",
     "a condition of many alternatives": 'filter "f" { require '
     + " && ".join(f'(node.zone == "a{n}" || node.podCount < {n})' for n in range(2000))
     + "}",
@@ -78,14 +81,22 @@ LARGE = {
     + "".join(f"let x{n} = x{n - 1} && (x{n - 1} || pod.priority != {n})\n" for n in range(1, 1500))
     + 'filter "f" when x1499 { require x1498 }',
     "names alike": "".join(f"let aB{n} = {n}\n" for n in range(4000)),
+    "scores": "".join(f'score "s{n}" weight {n + 1} = node.podCount > {n} ? 100 : {n % 50}\n' for n in range(1500)),
+    "gangs": "".join(
+        f'gang "g{n}" when pod.priority != {n} {{ key: pod.namespace min: 2 timeout: 60s }}\n' for n in range(900)
+    ),
     "comments": "".join(f"// lint: allow PE3001 because {n}\n" for n in range(25_000)),
+    "comments behind code": "".join(f"let a{n} = {n} // lint: allow PE3001 because {n}\n" for n in range(5_000)),
     "comments about what is found": "".join(
         f'filter "F{n}" {{ require node.ready }} // lint: allow PE3504 because {n}\n' for n in range(2_500)
     ),
+    "a long comment": "// lint: allow " + "PE3001, " * 120_000,
+    "keys": "queue { order by " + ", ".join(f"pod.priority % {n + 2}" for n in range(4000)) + " }",
     "patterns": 'filter "f" { require ' + " && ".join(f'node.name.matches("a{n}")' for n in range(2000)) + " }",
     "labels": 'filter "f" { require '
     + " && ".join(f'node.labels[?"topology.kubernetes.io/zon{n}"].orValue("") == "a"' for n in range(1200))
     + " }",
+    "noise": "\x00\xff{[(" * 100_000,
 }  # fmt: skip
 
 
