@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import ClusterView
+from tests.cluster.view_dump import assumption_owners
 from tests.scheduler.storage import volume
 
 KIND = "PersistentVolume"
@@ -35,6 +36,14 @@ def test_giving_up_shows_what_was_observed_and_says_so() -> None:
     )
     assert [event.label for event in reverted.events] == ["PersistentVolumeUpdate"]
     assert (shown(view), view.version(KIND) > version, view.revert_objects("p")) == ("", True, [])
+
+
+def test_another_version_ends_it_and_the_same_one_does_not() -> None:
+    view = started()
+    assert view.set_object(KIND, volume("v", 1)) == []
+    assert shown(view) == "c"
+    view.set_object(KIND, volume("v", 2))
+    assert (shown(view), assumption_owners(view), view.revert_objects("p")) == ("", set(), [])
 
 
 @pytest.mark.parametrize("item", [volume("v", 2, taken_by="d"), volume("v", 1, taken_by="d"), volume("gone", 1)])

@@ -58,5 +58,18 @@ def test_values_are_numbered_in_order_of_arrival_and_told_apart_by_type_or_ident
     assert [column.value(row) for row in range(len(values))] == values
 
 
+def test_a_column_of_values_long_gone_is_numbered_anew():
+    values = ["x", None]
+    column = EncodedColumn(lambda row: values[row], 2)
+    for generation in range(1100):
+        values[0] = f"v{generation}"
+        column.refresh(0)
+    assert len(column.values) > 1024
+    assert column.rebuild_if_stale(2)
+    assert column.values == ["v1099"]
+    assert column.ids[:2].tolist() == [0, ABSENT]
+    assert not column.rebuild_if_stale(2)
+
+
 def test_the_hash_is_the_same_everywhere():
     assert stable_hash("node-000001") == 5543919749968912772

@@ -109,6 +109,19 @@ def test_a_finished_pod_holds_nothing(view, phase):
     assert labels(observe(view, make_pod("q").node("a").phase(phase)).events) == ["FinishedPodAdd"]
 
 
+def test_a_node_deleted_and_created_again_keeps_its_pods_once(view):
+    observe(view, make_pod("p").req(cpu="1").node("a"))
+    observe(view, make_pod("q").req(cpu="1"))
+    view.assume("q", "a")
+    assert labels(view.remove_node("a")) == ["NodeDelete"]
+    assert view.remove_node("a") == []
+    validate_view(view)
+    view.add_or_update_node(make_node("a").uid("new").capacity(cpu=4).build())
+    assert cpu(view, "a") == 2000
+    merged = view.add_or_update_node(make_node("a").uid("newer").capacity(cpu=4).build())
+    assert (labels(merged), cpu(view, "a")) == (["NodeDelete", "NodeAdd"], 2000)
+
+
 def test_what_is_hypothetical_is_undone_exactly(view):
     for name in ("p", "q", "r"):
         observe(view, make_pod(name).req(cpu="1").host_port(80).node("a"))

@@ -7,7 +7,8 @@ import itertools
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
-from policyengine.plugins.registry import default_profile
+from policyengine.framework.profile import Profile
+from policyengine.plugins.registry import build, default_profile, in_tree_profile
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
 
@@ -56,6 +57,33 @@ def test_a_pod_for_one_node_leaves_the_others_in_kube_schedulers_words() -> None
     assert diagnosis.plugins == {"NodeAffinity", "NodeUnschedulable"}
 
 
+def test_terms_that_name_different_nodes_at_once_refuse_the_pod() -> None:
+    view = view_of(roomy("a"), roomy("b"))
+    names = (("metadata.name", "In", ["a"]), ("metadata.name", "In", ["b"]))
+    pod = pending(view, make_pod("p").node_affinity(*names, fields=True))
+    diagnosis = Evaluator(default_profile()).filter(pod, view.snapshot())
+    assert diagnosis.pre_filter is not None
+    assert diagnosis.pre_filter.reasons == ("pod affinity terms conflict",)
+
+
+def test_a_plugin_with_nothing_to_say_has_no_share() -> None:
+    view = view_of(roomy("a"))
+    pod = pending(view, make_pod("p"))
+    evaluator = Evaluator(default_profile())
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert list(node_scores.per_plugin) == ["TaintToleration", "NodeResourcesFit", "ImageLocality"]
+
+
+def test_without_plugins_every_node_fits_and_scores_nothing() -> None:
+    view = view_of(roomy("a"), roomy("b"))
+    pod = pending(view, make_pod("p").req(cpu="99"))
+    evaluator = Evaluator(Profile("none", "s", ""))
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert node_scores.rows.tolist() == [0, 1]
+    assert node_scores.total.tolist() == [0, 0]
+    assert node_scores.per_plugin == {}
+
+
 def test_an_evaluator_taken_to_another_cluster_forgets_the_first() -> None:
     evaluator = Evaluator(default_profile())
     for view, fits in ((view_of(roomy("a")), 1), (view_of(roomy("a").taint("gpu"), roomy("b").taint("x")), 0)):
@@ -76,3 +104,19 @@ def test_an_earlier_judgement_keeps_its_meaning() -> None:
     row = view.nodes.row_of["n4"]
     assert before.refusal(row).is_success
     assert after.refusal(row).reasons == ("Insufficient cpu",)
+
+
+def test_events_are_found_by_the_plugins_name() -> None:
+    profile = default_profile()
+    assert profile.events_of("NodeName")
+    assert profile.events_of("ImageLocality") == ()
+    assert profile.events_of("no such plugin") == ()
+
+
+def test_weights_multiply_the_scores() -> None:
+    view = view_of(roomy("a"))
+    pod = pending(view, make_pod("p"))
+    plugins = {"NodeResourcesFit": (build("NodeResourcesFit"), 7)}
+    evaluator = Evaluator(in_tree_profile("w", "s", "", plugins))
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert node_scores.total.tolist() == [7 * 97]

@@ -22,10 +22,27 @@ def diagnosis() -> Diagnosis:
     return Diagnosis(NAMES, np.array([3]), (taints, fit), None)
 
 
+def test_the_first_refusing_filter_counts() -> None:
+    assert diagnosis().refusal(0).plugin == "TaintToleration"
+    assert diagnosis().refusal(1) == Status(Code.UNSCHEDULABLE, FULL.reasons, "NodeResourcesFit")
+    assert diagnosis().refusal(3).is_success
+
+
+def test_rows_are_grouped_by_the_plugin_that_refused_first() -> None:
+    grouped = {plugin: rows.tolist() for plugin, rows in diagnosis().by_plugin().items()}
+    assert grouped == {"TaintToleration": [0], "NodeResourcesFit": [1, 2]}
+    assert diagnosis().plugins == {"TaintToleration", "NodeResourcesFit"}
+
+
 def test_a_plugin_that_refuses_no_node_first_is_not_named() -> None:
     everywhere = Verdict("A", np.ones(4, dtype=np.int16), (HOPELESS,))
     later = Verdict("B", np.ones(4, dtype=np.int16), (HOPELESS,))
     assert Diagnosis(NAMES, np.array([], dtype=np.int64), (everywhere, later), None).plugins == {"A"}
+
+
+def test_only_what_evictions_may_cure_is_open_to_preemption() -> None:
+    assert diagnosis().rows_with(Code.UNSCHEDULABLE).tolist() == [1]
+    assert diagnosis().rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [0, 2]
 
 
 def test_reasons_are_counted_and_sorted_as_kube_scheduler_does() -> None:

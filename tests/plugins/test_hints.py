@@ -384,3 +384,9 @@ def test_what_wakes_a_pod(sentence: str) -> None:
 def test_claims_wake_their_pods(plugin: str) -> None:
     pod = make_pod("p").pvc("data").info()
     assert hint(plugin, R.PERSISTENT_VOLUME_CLAIM, A)(pod, None, claim("data")) is QUEUE
+
+
+def test_every_plugin_that_filters_registers_something() -> None:
+    for entry in IN_TREE.values():
+        if entry.filters:
+            assert build(entry.name).events_to_register(), entry.name

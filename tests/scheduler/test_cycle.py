@@ -139,6 +139,16 @@ def test_a_refusal_names_the_rule_whose_events_cure_it():
     assert binds(driver.cycle()) == {"p": "good"}
 
 
+def test_a_pod_with_a_malformed_quantity_is_refused_with_what_is_wrong():
+    driver = Driver().showing(node("n1"))
+    actions = driver.see(pod("p", cpu="four"))
+    assert "four" in notes(actions)[0][1]
+    assert conditions(actions)[0][0] == "Unschedulable"
+    assert driver.places("p") == ["gated"]
+    driver.see(pod("p", cpu="4"))
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
 def test_of_a_gated_pod_the_server_speaks_not_we():
     driver = Driver().showing(node("n1"))
     assert driver.see(pod("p").gate("example.com/wait")) == []
@@ -156,6 +166,15 @@ def test_pods_for_other_schedulers_are_only_accounted():
     assert driver.places("other") == ["unserved"]
     driver.see(other.node("n1"), pod("late", cpu="2"))
     assert binds(driver.cycle()) == {}
+
+
+def test_a_pod_being_deleted_is_not_scheduled():
+    driver = Driver()
+    doomed = pod("p")
+    driver.see(node("n1"), doomed)
+    driver.see(doomed.deleting())
+    assert driver.cycle() == []
+    assert driver.places("p") == ["being deleted"]
 
 
 def test_long_messages_are_cut_to_what_an_event_has_room_for():

@@ -88,6 +88,12 @@ def test_a_victim_that_has_gone_meanwhile_need_not_go_and_a_pod_that_fits_by_the
     assert binds(driver.leave("n1", "n2")) == {"high": "n1"}
 
 
+def test_a_node_that_is_gone_by_then_is_not_cleared() -> None:
+    driver = asked_about()
+    driver.send(NodeDeleted("n1"))
+    assert victims(driver.leave("n1", "n2")) == ["mid"]
+
+
 def test_a_node_that_evictions_cannot_help_by_then_is_not_cleared() -> None:
     driver = asked_about().showing(node("n1", cpu="2"))
     assert victims(driver.leave("n1", "n2")) == ["mid"]
@@ -126,6 +132,13 @@ def test_under_another_policy_the_pod_is_tried_anew_and_without_one_it_waits() -
     driver.wait(60)
     driver.cycle()
     assert victims(driver.leave("n1")) == ["low"]
+
+
+def test_the_answer_for_a_pod_that_is_gone_changes_nothing() -> None:
+    driver = asked_about()
+    driver.send(PodDeleted("default", "high", "high"))
+    assert victims(driver.leave("n1")) == []
+    assert driver.state._core.consulted == {}
 
 
 def test_what_extenders_account_for_takes_the_place_of_the_policys_ignored_resources() -> None:

@@ -74,6 +74,13 @@ def test_an_error_is_an_error_of_the_attempt() -> None:
     assert driver.places("p") == ["backoff"]
 
 
+def test_a_node_that_is_full_or_gone_by_then_is_not_taken() -> None:
+    driver = asked_about("p").showing(pod("other", cpu="4").node("n1"))
+    driver.send(NodeDeleted("n2"))
+    assert not binds(driver.answer())
+    assert driver.places("p") == ["unschedulable"]
+
+
 def test_a_node_that_came_since_is_not_taken_unseen() -> None:
     driver = asked_about("p")
     for name in ("n1", "n2"):
@@ -84,6 +91,14 @@ def test_a_node_that_came_since_is_not_taken_unseen() -> None:
     driver.wait(10)
     driver.cycle()
     assert binds(driver.answer()) == {"p": "n3"}
+
+
+def test_two_pods_let_onto_one_node_do_not_both_go_there() -> None:
+    driver = Asking(EVERYBODY)
+    driver.see(node("n1"), pod("a", cpu="3"), pod("b", cpu="3"))
+    driver.cycle()
+    assert len(driver.asked) == 2
+    assert len(binds(driver.answer() + driver.answer())) == 1
 
 
 def test_the_answer_for_a_pod_that_is_gone_or_bound_changes_nothing() -> None:

@@ -52,6 +52,12 @@ def started(*answers, reserve=None):
     return driver, reserve
 
 
+def test_a_permitted_pod_is_bound_at_once():
+    driver, reserve = started(SUCCESS)
+    assert binds(driver.cycle()) == {"p": "n1"}
+    assert reserve.held == {("p", "n1")}
+
+
 def test_a_refused_pod_gives_everything_back_and_waits_for_the_plugins_event():
     driver, reserve = started(REFUSED, SUCCESS)
     actions = driver.cycle()

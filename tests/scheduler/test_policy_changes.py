@@ -1,12 +1,18 @@
 """Policies come, change and go; several serve side by side."""
 
+from dataclasses import replace
+
+from policyengine.framework.status import Code
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
     BindSucceeded,
     CyclesRequested,
+    ProfileRemoved,
     ProfileReplaced,
 )
-from tests.scheduler.driver import Driver, Label, binds, node, notes, pod, profile
+from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, notes, pod, profile
 
 
 def serving(name, share=1, **changes):
@@ -21,6 +27,19 @@ def test_a_policy_takes_over_the_pods_that_wait_for_its_name():
     assert binds(driver.cycle()) == {"p": "n1"}
 
 
+def test_pods_of_a_removed_policy_wait_and_are_not_lost():
+    driver = Driver().showing(node("n1"), pod("p"))
+    driver.send(ProfileRemoved(NAME))
+    driver.send(ProfileRemoved(NAME))
+    driver.send(ProfileRemoved("never-served"))
+    assert driver.cycle() == []
+    assert not driver.state.ready
+    assert driver.places("p") == ["unserved"]
+    driver.see(pod("q"))
+    driver.send(ProfileReplaced(profile()))
+    assert set(binds(driver.cycle())) == {"p", "q"}
+
+
 def test_a_binding_under_way_keeps_the_hash_of_its_decision():
     driver = Driver(profile(policy_hash="old")).showing(node("n1"), pod("p"), pod("q"))
     (first,) = driver.send(CyclesRequested(1))
@@ -32,6 +51,30 @@ def test_a_binding_under_way_keeps_the_hash_of_its_decision():
     assert (bound.what, bound.details["policy hash"]) == ("bound", "old")
 
 
+def test_a_binding_that_fails_after_its_policy_was_removed_is_not_lost():
+    driver = Driver().showing(node("n1"), pod("p"))
+    driver.cycle()
+    driver.send(ProfileRemoved(NAME))
+    driver.send(BindFailed("p", BindFailure.REFUSED, "no"))
+    assert driver.places("p") == ["unserved"]
+    driver.send(ProfileReplaced(profile()))
+    driver.until_wakeup()
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
+def test_a_new_version_without_the_refusing_rule_lets_its_pods_go():
+    never = Rule("never", lambda pod, node: Code.UNSCHEDULABLE, fingerprint="1")
+    strict = profile(filters=(*profile().filters, never))
+    driver = Driver(strict).showing(node("n1"), pod("p"), pod("big", cpu="100"))
+    assert len(notes(driver.cycle())) == 2
+    driver.now += 20.0
+    driver.send(ProfileReplaced(replace(strict, policy_hash="same rules")))
+    assert driver.places("p", "big") == ["unschedulable", "unschedulable"]
+    driver.send(ProfileReplaced(replace(strict, filters=strict.filters[:-1], policy_hash="fewer rules")))
+    assert driver.places("p", "big") == ["active", "unschedulable"]
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
 def test_a_new_gang_rule_holds_and_its_end_releases():
     driver = Driver()
     member = pod("p").labels({"gang": "g", "min": "2"})
@@ -41,6 +84,14 @@ def test_a_new_gang_rule_holds_and_its_end_releases():
     assert driver.places("p") == ["held"]
     driver.send(ProfileReplaced(profile()))
     assert driver.places("p") == ["active"]
+
+
+def test_a_bound_member_counts_for_its_gang_after_a_reload():
+    driver = Driver()
+    bound, waiting = pod("a").labels({"gang": "g", "min": "2"}), pod("b").labels({"gang": "g", "min": "2"})
+    driver.see(node("n1"), bound.node("n1"), waiting)
+    driver.send(ProfileReplaced(profile(gangs=(Label(),))))
+    assert driver.places("b") == ["active"]
 
 
 def test_queues_are_served_in_proportion_to_their_share():

@@ -8,6 +8,7 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import NodeDeleted, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, deletions, node, notes, pod, profile, victims
+from tests.scheduler.storage import budget
 from tests.shared_facts import shared
 
 TAINTED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
@@ -112,6 +113,22 @@ def test_a_victim_that_never_dies_costs_the_pod_its_nomination():
     assert "1 node(s) had victims that should have terminated long ago" in notes(actions)[0][1]
 
 
+def test_a_preemptor_that_is_deleted_leaves_no_nomination_and_others_are_tried_again():
+    driver = Driver().showing(node("n1"), preemptor().nominated("n1").gate("not yet"), pod("late", cpu="4").priority(5))
+    assert binds(driver.cycle()) == {}
+    driver.send(PodDeleted("default", "high", "high"))
+    assert driver.state.view.nominated == {}
+    driver.wait(10.0)
+    assert binds(driver.cycle()) == {"late": "n1"}
+
+
+def test_a_pod_being_deleted_holds_no_node():
+    driver = full()
+    driver.cycle()
+    driver.see(preemptor().nominated("n1").deleting())
+    assert driver.state.view.nominated == {}
+
+
 def test_a_nomination_stands_until_the_server_shows_it():
     driver = full()
     driver.cycle()
@@ -184,12 +201,26 @@ def test_a_victim_that_was_gone_already_gets_no_event():
     assert driver.send(VictimDeleted(delete, was_there=False)) == []
 
 
+def test_answers_for_a_preemptor_that_is_gone_are_taken():
+    driver, delete = preempting()
+    driver.send(PodDeleted("default", "high", "high"))
+    assert len(driver.send(VictimDeleted(delete))) == 1
+    assert driver.send(VictimNotDeleted(delete, "too late")) == []
+
+
 def test_who_never_preempts_says_so():
     driver = Driver().showing(node("n1"), standing("low"), pod("meek", cpu="4").priority(10, policy="Never"))
     actions = driver.cycle()
     why = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     assert notes(actions) == [("FailedScheduling", f"{FULL} {why}")]
     assert victims(actions) == []
+
+
+def test_a_budget_is_kept_where_that_is_possible():
+    driver = Driver().showing(node("n1"), node("n2"), standing("kept").label("app", "kept"))
+    driver.see(pod("free", cpu="4").priority(5).node("n2"), preemptor())
+    driver.observe(budget(app="kept"))
+    assert victims(driver.cycle()) == ["free"]
 
 
 def test_a_profile_without_post_filters_preempts_nobody():

@@ -66,6 +66,12 @@ def test_what_exceeds_the_guarantee_is_for_those_who_may_borrow(borrow: str, fit
     assert ("p2" in binds(driver.cycle())) is fits
 
 
+def test_a_borrower_is_still_held_by_the_limit() -> None:
+    driver = driven('quota "a" when pod.namespace == "a" { guarantee: {cpu: 1} limit: {cpu: 3} borrow: true }')
+    driver.see(node("n1"), of("a", "p1", "2"), of("a", "p2", "2"))
+    assert set(binds(driver.cycle())) == {"p1"}
+
+
 def test_a_when_without_a_value_counts_as_true_a_borrow_without_one_as_false() -> None:
     driver = driven('quota "all" when 1 / pod.priority > 0 { guarantee: {cpu: 3} borrow: 1 / pod.priority > 0 }')
     driver.see(node("n1"), pod("p1", "2"), pod("p2", "2"))
@@ -101,6 +107,17 @@ def test_what_is_written_into_a_refused_pods_status_does_not_have_it_tried_again
     assert driver.places("p2") == ["unschedulable"]
     driver.see(of("a", "p2", "1"))
     driver.now += 20
+    assert set(binds(driver.cycle())) == {"p2"}
+
+
+def test_a_pod_whose_labels_change_leaves_its_quota() -> None:
+    driver = driven('quota "a" when pod.labels[?"team"].orValue("") == "a" { limit: {cpu: 3} }').showing(node("n1"))
+    first = pod("p1", "2").label("team", "a")
+    bound(driver, first)
+    driver.see(pod("p2", "2").label("team", "a"))
+    driver.cycle()
+    driver.now += 20
+    driver.see(first.label("team", "b"))
     assert set(binds(driver.cycle())) == {"p2"}
 
 

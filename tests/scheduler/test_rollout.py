@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
@@ -19,10 +22,12 @@ from policyengine.scheduler.messages import (
     ComparisonRequested,
     ComparisonTimed,
     CyclesRequested,
+    ObjectObserved,
     ProfileRemoved,
     ProfileReplaced,
 )
 from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings, SlidingWindow
+from tests.builders import make_pod
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, pod, profile
 
 SHADOW = RolloutSettings(Mode.SHADOW)
@@ -170,6 +175,15 @@ def test_a_canary_of_all_pods_decides_with_its_own_hash_and_is_compared_with_the
     assert (found.decided, found.refused, found.compared, found.samples[0].live) == (1, 0, 1, "n1")
 
 
+def test_a_canary_takes_the_pods_of_some_namespaces() -> None:
+    settings = replace(CANARY, namespaces=(Requirement("stage", "In", frozenset({"test"})),))
+    run = Rehearsal(policy("live", only("n1")), policy("new", only("n2")), settings)
+    labelled = Namespace(metadata=ObjectMeta(name="trial", labels={"stage": "test"}))
+    run.send(ObjectObserved("Namespace", labelled))
+    run.see(pod("a"), make_pod("b", "trial").req(cpu="1"))
+    assert binds(run.cycle()) == {"a": "n1", "b": "n2"}
+
+
 def test_a_percentage_is_by_owner_and_stays_the_same() -> None:
     settings = replace(CANARY, share=0.25)
     run = Rehearsal(policy("live", only("n1")), policy("new", only("n2")), settings)
@@ -253,6 +267,19 @@ def test_a_canary_that_fails_is_rolled_back_at_once_and_its_pod_is_not_lost() ->
     assert binds(run.cycle(1)) == {}
     assert run.rollout.suspended.startswith("it failed on pod default/a: ")
     run.wait(20)
+    assert hashes(run.cycle()) == {"a": "live"}
+
+
+def test_a_removed_canary_gives_its_pods_back() -> None:
+    run = Rehearsal(policy("live", only("n1")), policy("new", only("n9")), CANARY)
+    run.see(pod("a"))
+    run.cycle()
+    run.wait(20)
+    assert run.places("a") == ["unschedulable"]
+    run.send(CandidateRemoved(NAME))
+    run.send(CandidateRemoved(NAME))
+    run.send(CandidateRemoved("never-served"))
+    assert run.state.rollouts == {}
     assert hashes(run.cycle()) == {"a": "live"}
 
 

@@ -16,6 +16,7 @@ Json = dict[str, Any]
 DRIVER = "gpu.example"
 CANNOT = "cannot allocate all claims"
 NOT_HERE = "resourceclaim not available on the node"
+ZONE_0 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]}
 
 
 def device_class(name: str = "gpu", *selectors: str, **spec: Any) -> DeviceClass:
@@ -69,6 +70,10 @@ def resource_slice(
 def gpus(*names: Json | str, node: str = "n0", **more: Any) -> ResourceSlice:
     """The node's own slice."""
     return resource_slice(*names, node=node, **more)
+
+
+def tainted(effect: str) -> Json:
+    return {**device("g"), "taints": [{"key": "broken", "value": "yes", "effect": effect}]}
 
 
 def exactly(name: str = "r", cls: str = "gpu", **more: Any) -> Json:

@@ -10,14 +10,29 @@ from tests.plugins.devices.devices import (
     CANNOT,
     World,
     allocated,
+    cel,
     claim,
     device,
     exactly,
     first_of,
     gpus,
     resource_slice,
+    tainted,
     using,
 )
+
+
+@pytest.mark.parametrize(
+    ("effect", "toleration", "fits"),
+    [
+        ("NoSchedule", {"key": "broken", "value": "yes"}, True),
+        ("NoSchedule", {"key": "broken", "value": "no"}, False),
+        ("NoExecute", {"operator": "Exists", "effect": "NoSchedule"}, False),
+    ],
+)
+def test_a_taint_keeps_a_device_unless_tolerated(effect: str, toleration: Any, fits: bool) -> None:
+    request = exactly(tolerations=[toleration] if toleration else [])
+    assert World(gpus(tainted(effect)), claim(request)).fits() == (["n0"] if fits else [])
 
 
 def partition(name: str, amount: str) -> Any:
@@ -63,6 +78,19 @@ def share_of(amount: str) -> Any:
     return exactly(capacity={"requests": {"memory": amount}})
 
 
+@pytest.mark.parametrize(
+    ("policy", "amount"),
+    [
+        (None, "11Gi"),
+        (None, "lots"),
+        ({"validRange": {"min": "1Gi", "max": "4Gi"}}, "5Gi"),
+        ({"validValues": ["2Gi", "4Gi"]}, "5Gi"),
+    ],
+)
+def test_more_than_there_is_or_may_be_asked_for_is_given_by_no_device(policy: Any, amount: str) -> None:
+    assert World(gpus(shared(policy)), claim(share_of(amount))).fits() == []
+
+
 def test_a_share_is_recorded_with_what_it_consumes() -> None:
     world = World(gpus(shared()), claim(share_of("4Gi")), claim(share_of("6Gi"), name="d"))
     world.reserve(pod=using("c", "d").info())
@@ -97,6 +125,13 @@ def test_a_request_beyond_32_devices_in_one_claim_tries_the_alternative_that_nee
     assert [len(one) for one in World(gpus(*names), wanted).reserve()] == [32]
 
 
+def test_admin_access_sees_devices_in_use_and_holds_none() -> None:
+    held = claim(name="other", status=allocated("g"))
+    assert World(gpus("g"), claim(exactly(adminAccess=True)), held).fits() == ["n0"]
+    admin = claim(name="other", status=allocated("g", adminAccess=True))
+    assert World(gpus("g"), claim(), admin).fits() == ["n0"]
+
+
 PAIRS = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("d")]
 
 
@@ -125,6 +160,12 @@ def test_as_in_kube_scheduler_a_device_that_is_refused_for_a_constraint_keeps_it
     wanted = claim(exactly("x"), exactly("y"), constraints=[constraint])
     assert World(*partitioned(*slices), wanted).fits() == []  # b for x, a for y, and a for x: a is drawn twice
     assert World(*partitioned(*slices, total="12Gi"), wanted).reserve() == [[("x", "a"), ("y", "b")]]
+
+
+def test_a_constraint_reaches_over_requests() -> None:
+    requests = (exactly("x", selectors=[cel('"numa" in device.attributes["gpu.example"]')]), exactly("y"))
+    constraints = [{"requests": ["x", "y"], "matchAttribute": "gpu.example/numa"}]
+    assert World(gpus(*PAIRS), claim(*requests, constraints=constraints)).reserve() == [[("x", "a"), ("y", "c")]]
 
 
 def test_a_device_that_is_given_up_is_in_the_way_of_no_constraint() -> None:
@@ -156,6 +197,32 @@ def test_a_search_that_leads_nowhere_ends() -> None:
     requests = [exactly(f"r{n}", count=2) for n in range(6)]
     evaluated = World(gpus(*devices), claim(*requests, constraints=constraints), nodes=1).evaluate()
     assert evaluated in ({"n0": CANNOT}, {"n0": "node n0: timed out trying to allocate devices"})
+
+
+@pytest.mark.parametrize(
+    ("slices", "fits"),
+    [
+        ([resource_slice("g", allNodes=False)], []),
+        # a newer generation replaces all older slices
+        (
+            [
+                resource_slice("g", node="n0", pool="x", count=2),
+                resource_slice("h", node="n1", pool="x", generation=2),
+            ],
+            ["n1"],
+        ),
+        # a pool that is not whole gives nothing
+        (
+            [
+                resource_slice("g", node="n0", pool="x", count=2, name="1"),
+                resource_slice("h", node="n1", pool="x", count=2, name="2"),
+            ],
+            ["n0", "n1"],
+        ),
+    ],
+)
+def test_which_slices_a_node_reaches(slices: list[Any], fits: list[str]) -> None:
+    assert World(*slices, claim()).fits() == fits
 
 
 def test_all_devices_of_a_pool_that_is_not_whole_are_an_error() -> None:

@@ -12,8 +12,10 @@ from policyengine.framework.status import Code
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.messages import ObjectObserved
-from tests.builders import NodeBuilder, PodBuilder, make_pod
+from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices.devices import (
+    NOT_HERE,
+    ZONE_0,
     World,
     allocated,
     cel,
@@ -23,6 +25,8 @@ from tests.plugins.devices.devices import (
     exactly,
     first_of,
     gpus,
+    resource_slice,
+    tainted,
     using,
 )
 from tests.scheduler.driver import Driver, conditions, node
@@ -178,6 +182,53 @@ def test_without_alternatives_nothing_is_scored() -> None:
     world = World(gpus("g"), claim())
     pod, snapshot = using("c").info(), world.view.snapshot()
     assert not world.evaluator.score(pod, snapshot, world.evaluator.filter(pod, snapshot)).per_plugin
+
+
+def test_an_allocated_claim_binds_its_pods_to_where_its_devices_are() -> None:
+    world = World(gpus("g"), gpus("g", node="n1"), claim(status=allocated("g")))
+    assert world.evaluate() == {"n0": "", "n1": NOT_HERE}
+
+
+def test_an_allocated_claim_without_a_selector_is_available_everywhere() -> None:
+    assert World(claim(status={"allocation": {}})).fits() == ["n0", "n1"]
+
+
+def test_devices_of_other_claims_are_taken_until_they_are_given_back() -> None:
+    world = World(gpus("g"), claim(), claim(name="other", status=allocated("g")))
+    assert world.fits() == []
+    world.see(claim(name="other", version=2))
+    assert world.fits() == ["n0"]
+    world.see(claim(name="other", version=3, status=allocated("g")))
+    assert world.fits() == []
+    world.view.remove_object("ResourceClaim", "default/other")
+    assert world.fits() == ["n0"]
+
+
+def test_slices_and_classes_that_change_are_seen() -> None:
+    world = World(claim())
+    assert world.fits() == []
+    world.see(gpus("g"))
+    assert world.fits() == ["n0"]
+    world.see(gpus(tainted("NoSchedule"), version=2))
+    assert world.fits() == []
+    world.view.remove_object("DeviceClass", "gpu")
+    assert world.evaluate() == "request r: device class gpu does not exist"
+
+
+def test_a_node_that_comes_or_changes_its_labels_is_judged_anew() -> None:
+    world = World(resource_slice("g", nodeSelector=ZONE_0), claim())
+    pod = using("c").info()
+    assert world.fits(pod) == ["n0"]
+    world.view.add_or_update_node(make_node("n1").label("zone", "z0").version(9).build())
+    world.view.add_or_update_node(make_node("n2").label("zone", "z0").build())
+    assert world.fits(pod) == ["n0", "n1", "n2"]
+
+
+def test_two_claims_of_a_pod_share_no_device() -> None:
+    claims = (claim(), claim(name="d"))
+    assert World(gpus("g"), *claims).fits(using("c", "d")) == []
+    assert World(gpus("g", "h"), *claims).fits(using("c", "d")) == ["n0"]
+    assert World(gpus("g"), *claims).fits(using("c", "c")) == ["n0"]  # one claim named twice
 
 
 UNHELPFUL = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."

@@ -124,6 +124,13 @@ def test_a_reservation_ends_when_the_claim_is_gone() -> None:
     assert world.fits(using("d")) == ["n0"]
 
 
+def test_while_an_allocated_claim_is_reserved_for_one_pod_the_next_reserves_it_too() -> None:
+    world = world_of_one(claim(status=allocated("g")))
+    assert world.reserve(pod=info(using("c"), "first")) == [[]]
+    assert world.fits(info(using("c"), "second")) == ["n0"]
+    assert world.reserve(pod=info(using("c"), "second")) == [[]]
+
+
 def test_all_profiles_share_what_is_reserved() -> None:
     world = world_of_one(claim(), claim(name="d"))
     other = World(nodes=0)
@@ -226,6 +233,16 @@ def test_a_pod_is_bound_once_its_claim_is_written_and_seen() -> None:
     assert [one.patch.subresource for one in patches(actions)] == [""]
     actions = write_all(driver, actions, allocated("g", users=("p",)))
     assert binds(actions) == {"p": "n0"}
+
+
+def test_two_pods_for_one_device_get_it_one_after_the_other() -> None:
+    driver = scheduler(claim(), claim(name="d"))
+    driver.see(using("c"), using("d", name="q"))
+    actions = driver.cycle()
+    assert len(patches(actions)) == 1
+    ((reason, text),) = conditions(actions)
+    assert reason == "Unschedulable"
+    assert text.startswith("0/2 nodes are available: 2 cannot allocate all claims.")
 
 
 def test_a_refused_write_gives_the_device_back() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.objects import decode
-from policyengine.plugins.devices.extended_claim import ANNOTATION
+from policyengine.plugins.devices.extended_claim import ANNOTATION, ExtendedResources
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.messages import BindFailure, ObjectDeleted, ObjectObserved, ObjectPatched, ObjectPatchFailed
-from tests.builders import PodBuilder, make_pod
+from tests.builders import PodBuilder, make_node, make_pod
 from tests.plugins.devices.devices import (
     NOT_HERE,
     World,
@@ -64,7 +64,49 @@ def test_of_two_classes_for_a_resource_the_newer_counts_then_the_first_by_name(b
     assert classes(*found)[GPU] == classes(*reversed(found))[GPU] == wins
 
 
+def test_the_most_that_a_container_that_ends_needs_beyond_those_that_live_on_is_asked_for() -> None:
+    first, second, main = [
+        {"name": name, "resources": {"requests": {GPU: amount}}}
+        for name, amount in (("i", "3"), ("j", "4"), ("m", "2"))
+    ]
+    pod = make_pod("p").set("spec.initContainers", [first, second]).set("spec.containers", [main]).info()
+    made = ExtendedResources(pod, World(CLASS).view.snapshot()).on(make_node("n").build())
+    counts = {one.name: one.exactly.count for one in made.requests if one.exactly}
+    assert counts == {"container-1-request-0": 2, "container-2-request-0": 2}
+    assert {(one.container, one.request) for one in made.mappings} == {
+        (name, f"container-{number}-request-0") for name in "ij" for number in (1, 2)
+    } | {("m", "container-2-request-0")}
+
+
 # --- which nodes -------------------------------------------------------------------------------------------
+
+
+def test_devices_of_slices_stand_in_for_a_resource_that_no_device_plugin_offers() -> None:
+    assert world().evaluate(asking(gpu=2)) == {"n0": "", "n1": "cannot allocate all claims"}
+
+
+def test_a_node_with_a_device_plugin_needs_no_slices() -> None:
+    found = world()
+    found.view.add_or_update_node(make_node("n1").capacity({GPU: 4}).build())
+    assert found.fits(asking(gpu=3)) == ["n1"]
+    assert found.reserve("n1", asking(gpu=3).uid("p").info()) == []
+
+
+def test_without_a_class_the_resource_is_none_of_its_business() -> None:
+    assert World(gpus("g", node="n0")).fits(asking()) == ["n0", "n1"]
+
+
+def test_a_resource_of_neither_kind_fits_nowhere() -> None:
+    assert world().evaluate(asking(**{"example.com/other": 1})) == {
+        "n0": "cannot fit resource",
+        "n1": "cannot fit resource",
+    }
+
+
+def test_claims_and_extended_resources_share_the_devices() -> None:
+    found = world(claim())
+    assert found.fits(using("c").req({GPU: 1})) == ["n0"]
+    assert found.fits(using("c").req({GPU: 2})) == []
 
 
 # --- through the scheduler ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 
 from policyengine.cluster.pod_info import seconds_or_none
-from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.actions import Bind, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
@@ -82,6 +82,22 @@ def test_what_a_pod_was_told_before_a_binding_is_told_again_where_nothing_shows_
     assert told[0] in conditions(driver.cycle())
 
 
+def test_conflict_forgets_and_adopts_what_is_read(driver):
+    actions = driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE))
+    assert actions == [ReadPod("p", "default", "p", driver.now)]
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    driver.see(node("n2"), pod("p", cpu="1").node("n2"))
+    assert driver.places("p") == ["bound"]
+    assert driver.cycle() == []
+
+
+def test_not_found_gives_back_the_room_and_drops_the_pod_that_a_read_does_not_find(driver):
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == [ReadPod("p", "default", "p", driver.now)]
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    driver.send(PodDeleted("default", "p", "p"))
+    assert driver.places("p") == ["unknown"]
+
+
 def test_a_pod_that_was_not_found_and_is_there_is_tried_again_after_its_backoff(driver):
     driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE))
     driver.see(pod("p", cpu="1").label("seen", "unassigned"))
@@ -113,6 +129,35 @@ def test_pods_told_to_come_back_do_not_come_back_at_once():
         arrivals.append(len(binds(driver.cycle())))
     assert sum(arrivals) == 20
     assert max(arrivals) < 10
+
+
+def test_the_room_of_a_failed_binding_wakes_others(driver):
+    driver.see(pod("q", cpu="1"))
+    driver.cycle()
+    assert driver.places("q") == ["unschedulable"]
+    driver.now += 10.0
+    driver.send(BindFailed("p", BindFailure.REFUSED, MESSAGE))
+    assert driver.places("q") == ["active"]
+    assert binds(driver.cycle()) == {"q": "n1"}
+
+
+def test_unknown_keeps_the_reservation_and_reads_the_pod(driver):
+    assert driver.send(BindUnknown("p", "timed out")) == [ReadPod("p", "default", "p", driver.now)]
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    driver.see(pod("q", cpu="1"))
+    assert binds(driver.cycle()) == {}
+
+
+@pytest.mark.parametrize(
+    ("node_name", "told", "held"),
+    [("n1", [("Scheduled", "Successfully assigned default/p to n1")], 1000), ("n2", [], 0)],
+    ids=["on its node is a success", "elsewhere is adopted"],
+)
+def test_unknown_and_then_seen(driver, node_name, told, held):
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(node("n2"))
+    assert notes(driver.see(pod("p", cpu="1").node(node_name))) == told
+    assert (driver.places("p"), reserved(driver)) == (["bound"], held)
 
 
 def test_unknown_and_then_read_unassigned_posts_the_same_binding_again(driver):
@@ -197,6 +242,54 @@ def test_a_read_that_is_to_come_later_comes_later(driver):
     before = driver.now
     assert reads(driver.until_wakeup()) == ["p"]
     assert driver.now - before >= 22.0
+
+
+def test_deleted_while_being_bound_releases_the_room(driver):
+    driver.send(PodDeleted("default", "p", "p"))
+    assert reserved(driver) == 0
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == []
+    assert driver.send(BindSucceeded("p")) == []
+
+
+def test_being_deleted_while_being_bound_releases_the_room(driver):
+    driver.see(pod("q", cpu="1"))
+    driver.cycle()
+    driver.now += 10.0
+    driver.see(pod("p", cpu="1").deleting())
+    assert (driver.places("p"), reserved(driver)) == (["being deleted"], 0)
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert binds(driver.cycle()) == {"q": "n1"}
+
+
+def test_a_pod_recreated_under_its_name_while_being_bound_is_another_pod(driver):
+    driver.see(pod("p", cpu="1").uid("p2").created("2026-01-02T00:00:00Z"))
+    assert driver.places("p", "p2") == ["unknown", "active"]
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert binds(driver.cycle()) == {"p2": "n1"}
+
+
+def test_labels_changed_while_being_bound_change_nothing(driver):
+    assert driver.see(pod("p", cpu="1").label("a", "b")) == []
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+    assert driver.told("p") == ["queued", "attempted", "reserved", "bound"]
+
+
+def test_outcomes_of_nobody_are_ignored():
+    driver = Driver()
+    for message in (
+        BindSucceeded("x"),
+        BindUnknown("x", MESSAGE),
+        ReadPodFailed("x"),
+        *(BindFailed("x", failure, MESSAGE) for failure in BindFailure),
+    ):
+        assert driver.send(message) == []
+
+
+def test_an_older_word_of_a_pod_the_server_has_bound_does_not_queue_it_again(driver):
+    driver.send(BindSucceeded("p"))
+    assert driver.see(pod("p", cpu="1").label("older", "word")) == []
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    assert driver.cycle() == []
 
 
 def test_a_successor_tells_again_of_what_was_bound_since_its_predecessor_may_have_died():

@@ -5,12 +5,13 @@ import pytest
 from policyengine.cluster.storage_objects import PersistentVolumeClaim
 from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan
-from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.framework.status import SKIP, SUCCESS, Code, Status
 from policyengine.scheduler.messages import (
     BindFailure,
     ObjectDeleted,
     ObjectPatched,
     ObjectPatchFailed,
+    PodDeleted,
     ProfileReplaced,
 )
 from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile, victims
@@ -67,6 +68,11 @@ def shown(driver):
     )
 
 
+def test_a_plugin_that_skips_keeps_nobody_waiting():
+    driver, _ = started(status=SKIP)
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
 def test_the_binding_follows_the_patch_the_watch_and_the_plugins_word():
     driver, preparer = started(SUCCESS)
     (asked,) = driver.cycle()
@@ -81,6 +87,14 @@ def test_the_binding_follows_the_patch_the_watch_and_the_plugins_word():
     assert binds(driver.until_wakeup()) == {"p": "n1"}
     assert driver.places("p") == ["binding"]
     assert driver.told("p")[-4:] == ["reserved", "preparing", "written", "prepared"]
+
+
+def test_a_watch_that_is_faster_than_the_answer_changes_nothing():
+    driver, _ = started(SUCCESS)
+    (asked,) = driver.cycle()
+    driver.observe(claim("c", 9, node="n1"))
+    assert driver.until_wakeup() == []
+    assert binds(driver.send(ObjectPatched(asked, "9"))) == {"p": "n1"}
 
 
 def test_a_plugin_that_waits_is_asked_again_when_an_object_it_reads_changes():
@@ -143,6 +157,48 @@ def test_a_plugin_that_refuses_ends_the_attempt(answer, reason, text):
     driver.observe(claim("c", 6))
     assert conditions(driver.until_wakeup()) == [(reason, text)]
     assert driver.places("p") == ["backoff"]
+
+
+def test_ten_minutes_are_enough():
+    driver, _ = started(WAIT, WAIT)
+    driver.send(ObjectPatched(patches(driver.cycle())[0], "6"))
+    driver.observe(claim("c", 6))
+    driver.until_wakeup()
+    assert driver.state.next_wakeup() == driver.now + 600
+    actions = driver.until_wakeup()
+    assert conditions(actions) == [("SchedulerError", 'running PreBind plugin "Preparer": too late')]
+    assert driver.places("p") == ["backoff"]
+
+
+def test_an_answer_to_an_earlier_attempt_is_not_taken_for_this_ones():
+    driver, _ = started()
+    (first,) = driver.cycle()
+    driver.see(node("n1").unschedulable())
+    driver.see(node("n1"))
+    (second,) = driver.cycle()
+    assert first.decision != second.decision
+    assert driver.send(ObjectPatchFailed(first, BindFailure.CONFLICT, "changed")) == []
+    assert driver.places("p") == ["waiting at prebind"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "being deleted", "bound elsewhere", "bound by somebody else", "node gone"])
+def test_a_pod_that_goes_while_it_is_prepared_gives_everything_back(how):
+    driver, _ = started()
+    driver.see(node("n2", cpu="0"))
+    (asked,) = driver.cycle()
+    if how == "deleted":
+        driver.send(PodDeleted("default", "p"))
+    elif how == "being deleted":
+        driver.see(pod("p").deleting())
+    elif how == "node gone":
+        driver.see(node("n1").unschedulable())
+        assert driver.places("p") == ["active"]
+    else:
+        driver.see(pod("p").node("n2" if how == "bound elsewhere" else "n1"))
+        assert driver.places("p") == ["bound"]
+    assert shown(driver) is None
+    assert driver.send(ObjectPatched(asked, "6")) == []
+    assert driver.state.bindings_under_way == 0
 
 
 def test_a_pod_that_is_preempted_before_its_binding_is_not_deleted_and_tried_again_after_a_backoff():

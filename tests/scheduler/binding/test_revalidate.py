@@ -2,7 +2,7 @@
 
 import pytest
 
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, NodeDeleted
 from tests.scheduler.driver import Driver, Rule, binds, node, notes, pod, profile, reads
 
 
@@ -31,11 +31,39 @@ def test_a_decision_for_a_node_that_became_worse_is_withdrawn(driver, change):
     assert binds(driver.cycle()) == {"p": "n2"}
 
 
+def test_a_decision_for_a_node_that_is_gone_is_withdrawn(driver):
+    driver.send(NodeDeleted("n1"))
+    assert not driver.state.may_bind("p")
+    driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted"))
+    assert notes(driver.cycle()) == [("FailedScheduling", "no nodes available to schedule pods")]
+
+
+def test_a_binding_that_was_posted_before_it_was_withdrawn_stands(driver):
+    driver.see(WORSE["cordoned"]())
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+    driver.see(pod("p", cpu="2").node("n1"))
+    assert driver.places("p") == ["bound"]
+
+
 @pytest.mark.parametrize("change", ["label", "condition"])
 def test_a_change_that_does_not_matter_withdraws_nothing(driver, change):
     better = {"label": node("n1", cpu="2").label("a", "b"), "condition": node("n1", cpu="2").ready()}[change]
     driver.see(better)
     assert driver.state.may_bind("p")
+
+
+def test_a_pod_somebody_else_bound_there_withdraws_the_decision_it_leaves_no_room_for(driver):
+    driver.see(pod("foreign", cpu="1").scheduler("someone-else").node("n1"))
+    assert not driver.state.may_bind("p")
+
+
+def test_a_pod_that_grows_on_the_node_withdraws_the_decision_it_leaves_no_room_for():
+    driver = Driver().showing(node("n1", cpu="4"), pod("stands", cpu="1").node("n1"), pod("p", cpu="2"))
+    driver.cycle()
+    driver.see(pod("stands", cpu="2").node("n1"))
+    assert driver.state.may_bind("p")
+    driver.see(pod("stands", cpu="3").node("n1"))
+    assert not driver.state.may_bind("p")
 
 
 def test_a_decision_about_a_pod_that_has_grown_meanwhile_is_withdrawn(driver):
@@ -118,3 +146,7 @@ def test_a_pod_that_has_arrived_is_not_asked_about_again(driver):
     driver.see(pod("p", cpu="2").node("n1").label("topology.kubernetes.io/zone", "z"))
     assert [used[-2] for used in driver.state.usage()] == asked
     assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+
+
+def test_nobody_may_bind_what_was_not_decided():
+    assert not Driver().state.may_bind("x")

@@ -18,6 +18,7 @@ from policyengine.scheduler.messages import (
     CacheLost,
     CacheSynced,
     NodePodsRead,
+    PodDeleted,
     ProfileReplaced,
     ReadNodePodsFailed,
     VictimDeleted,
@@ -272,6 +273,13 @@ def test_nothing_is_evicted_while_the_server_may_have_gone_back() -> None:
     assert victims(read(driver, ours("p", cpu="2"), foreign())) == []
     driver.send(CacheSynced())
     assert nodes_read(driver.until_wakeup()) == ["n1"]
+
+
+def test_a_pod_that_is_gone_by_the_time_of_the_answer_is_nobodys_concern() -> None:
+    driver = bound(of_set("p", "2"))
+    asked = eviction(read(driver, ours("p", cpu="2"), foreign()))
+    driver.send(PodDeleted("default", "p", "p"))
+    assert notes(driver.send(VictimDeleted(asked)))[0][0] == "Evicted"
 
 
 # ---- a new leader

@@ -2,6 +2,7 @@
 
 import pytest
 
+from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.scheduler.messages import BindFailure, ObjectDeleted, ObjectPatched, ObjectPatchFailed
 from tests.scheduler.driver import Driver, binds, conditions, node, pod
 from tests.scheduler.storage import claim, patches, storage_class, volume
@@ -61,6 +62,39 @@ def test_a_volume_that_has_to_be_made_is_asked_for_by_naming_the_node():
     assert binds(driver.until_wakeup()) == {"p": "n1"}
 
 
+def test_two_pods_never_take_one_volume():
+    driver = driver_with(claim("a"), claim("b"), volume("v")).showing(pod("p").pvc("a"), pod("q").pvc("b"))
+    actions = driver.cycle()
+    assert [one.patch.name for one in patches(actions)] == ["v"]
+    ((reason, message),) = conditions(actions)
+    assert reason == "Unschedulable"
+    assert "2 node(s) didn't find available persistent volumes to bind." in message
+
+
+def test_a_pod_that_wanted_the_volume_is_woken_when_it_is_given_back():
+    driver = driver_with(claim("a"), claim("b"), volume("v")).showing(pod("p").pvc("a"), pod("q").pvc("b"))
+    (one,) = patches(driver.cycle())
+    other = "q" if one.uid == "p" else "p"
+    assert driver.places(one.uid, other) == ["waiting at prebind", "unschedulable"]
+    driver.now += 20
+    driver.send(ObjectPatchFailed(one, BindFailure.REFUSED, "forbidden"))
+    assert driver.places(other) == ["active"]
+    assert [found.uid for found in patches(driver.cycle(1))] == [other]
+
+
+def test_the_smallest_volume_that_fits_is_taken_and_each_claim_gets_its_own():
+    driver = driver_with(
+        claim("small"), claim("large", size="5Gi"), volume("v10", size="10Gi"), volume("v5", size="5Gi")
+    )
+    driver.see(pod("p").pvc("large").pvc("small"))
+    (first,) = driver.cycle()
+    (second,) = driver.send(ObjectPatched(first, "2"))
+    assert {one.patch.name: one.patch.patch["spec"]["claimRef"]["name"] for one in (first, second)} == {
+        "v5": "small",
+        "v10": "large",
+    }
+
+
 def test_a_volume_meant_for_the_claim_by_name_only_gets_the_uid_and_no_mark():
     driver = driver_with(claim("c"), volume("v", taken_by="c", with_uid=False)).showing(pod("p").pvc("c"))
     ((_, name, patch),) = asked(driver.cycle())
@@ -73,6 +107,18 @@ def test_what_an_earlier_attempt_has_written_is_not_written_again():
     assert driver.places("p") == ["waiting at prebind"]
     driver.observe(claim("c", 3, volume="v", bound=True))
     assert binds(driver.until_wakeup())
+
+
+def test_a_second_pod_of_the_claim_waits_for_what_the_first_one_writes():
+    driver = driver_with(claim("c", of="made")).showing(pod("p").pvc("c"), pod("q").pvc("c"))
+    (one,) = driver.cycle()
+    chosen = one.patch.patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    assert driver.places("p", "q") == ["waiting at prebind", "waiting at prebind"]
+    driver.send(ObjectPatched(one, "2"))
+    driver.observe(claim("c", 2, of="made", node=chosen))
+    driver.observe(volume("new", 3, of="made", taken_by="c"))
+    driver.observe(claim("c", 4, of="made", node=chosen, volume="new", bound=True))
+    assert binds(driver.until_wakeup()) == {"p": chosen, "q": chosen}
 
 
 def test_a_second_pod_of_the_claim_does_not_wait_for_what_is_not_written_any_more():
@@ -130,6 +176,16 @@ def test_a_claim_that_nobody_binds_is_waited_for_ten_minutes():
     driver.wait(599)
     assert driver.places("p") == ["waiting at prebind"]
     assert conditions(driver.wait(1)) == [("SchedulerError", PREFIX + "binding volumes: context deadline exceeded")]
+
+
+def test_a_conflict_frees_the_volume_and_tells_why():
+    driver = driver_with(claim("c"), volume("v")).showing(pod("p").pvc("c"))
+    (one,) = driver.cycle()
+    text = 'Operation cannot be fulfilled on persistentvolumes "v": the object has been modified'
+    assert conditions(driver.send(ObjectPatchFailed(one, BindFailure.CONFLICT, text))) == [
+        ("SchedulerError", PREFIX + text)
+    ]
+    assert driver.state.view.objects(PersistentVolume)["v"].spec.claim_ref is None
 
 
 def test_a_claim_mounted_twice_takes_one_volume():

@@ -10,6 +10,7 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
+    BindSucceeded,
     BindUnknown,
     PodDeleted,
 )
@@ -45,6 +46,17 @@ def test_members_beyond_the_minimum_go_on_their_own():
     assert notes(actions)[0][1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
+def test_a_member_that_fits_nowhere_is_passed_over_for_one_that_does():
+    driver = scheduler().showing(node("n1", cpu="4"), member("a"), member("b", cpu="9"), member("c"))
+    assert binds(driver.cycle()) == {"a": "n1", "c": "n1"}
+
+
+def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
+    driver = scheduler().showing(node("n1", cpu="3"), node("n2", cpu="2"))
+    driver.see(member("a", "2", cpu="2"), member("b", "2", cpu="3"))
+    assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
+
+
 def test_what_stands_against_the_packing_alone_wakes_the_gang_too():
     """In the queue's order the quota refuses the others beside the large a; of the small ones one has no room."""
     driver = driven("""
@@ -74,6 +86,22 @@ def test_the_member_whose_turn_it_was_goes_on_alone_where_smaller_ones_were_enou
     driver = scheduler().showing(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
     assert binds(driver.cycle()) == {"b": "n1", "c": "n1"}
     assert driver.places("a") == ["unschedulable"]  # tried on its own, and refused
+
+
+def test_a_late_member_brings_those_along_that_wait_for_it():
+    driver = scheduler().showing(node("n1", cpu="4"), member("a"), member("b", cpu="9"))
+    assert binds(driver.cycle()) == {}
+    driver.see(member("c"))
+    driver.wait(2.0)
+    assert binds(driver.cycle()) == {"a": "n1", "c": "n1"}
+
+
+def test_room_that_becomes_free_wakes_the_whole_gang():
+    driver = scheduler().showing(node("n1", cpu="3"), pod("there", "2").node("n1"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    driver.send(PodDeleted("default", "there", "there"))
+    driver.wait(2.0)
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
 
 
 def test_a_gang_stands_where_its_first_member_stands():
@@ -118,6 +146,46 @@ def test_a_gang_may_span_namespaces_where_its_key_says_so():
 # ---- bindings that fail (faults.md, 23)
 
 
+def test_a_binding_that_fails_takes_back_those_not_posted_and_all_try_again_together():
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    assert sorted(binds(driver.cycle())) == ["a", "b", "c"]
+    driver.send(BindSucceeded("a"))
+    driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
+    assert not driver.state.may_bind("c")
+    driver.send(BindFailed("c", BindFailure.WITHDRAWN, "not posted"))
+    driver.cycle()
+    assert driver.places("b", "c") == ["backoff", "unschedulable"]
+    driver.wait(3.0)
+    assert sorted(binds(driver.cycle())) == ["b", "c"]
+
+
+def test_a_withdrawn_binding_that_was_posted_all_the_same_counts():
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver.cycle()
+    driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
+    driver.send(BindSucceeded("a"))
+    driver.send(BindSucceeded("c"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"b": "n1"}
+
+
+def test_a_member_deleted_while_the_others_are_being_bound_takes_them_back():
+    driver = scheduler().showing(node("n1", cpu="3"), member("a"), member("b"))
+    driver.cycle()
+    driver.send(PodDeleted("default", "a", "a"))
+    assert not driver.state.may_bind("b")
+    driver.send(BindFailed("b", BindFailure.WITHDRAWN, "not posted"))
+    assert driver.places("b") == ["held"]
+
+
+def test_a_member_bound_by_somebody_else_counts():
+    driver = scheduler().showing(node("n1", cpu="2"), pod("there", "1").node("n1"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    driver.see(member("a").node("n2"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"b": "n1"}
+
+
 @pytest.mark.parametrize("failure", [BindFailure.REFUSED, BindFailure.OVERLOADED, BindFailure.NOT_FOUND, None])
 def test_a_member_of_unknown_outcome_is_not_posted_again_beside_a_mate_that_fails(failure: BindFailure | None):
     driver = scheduler().showing(node("n1", cpu="1"), node("n2", cpu="1"), member("a"), member("b"))
@@ -133,6 +201,19 @@ def test_a_member_of_unknown_outcome_is_not_posted_again_beside_a_mate_that_fail
         assert binds(driver.read(member("a"))) == {}
         driver.until_wakeup()
     assert driver.places("a", "b") == ["binding", "binding"]
+
+
+def test_a_withdrawn_member_that_is_seen_bound_brings_the_others_along():
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver.cycle()
+    driver.send(BindSucceeded("a"))
+    driver.send(BindUnknown("b", "timed out"))
+    driver.send(BindFailed("c", BindFailure.REFUSED, "forbidden"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {}
+    driver.see(member("b", "3").node("n1"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"c": "n1"}
 
 
 # ---- Permit

@@ -23,6 +23,16 @@ class Named(Label):
         return "everybody"
 
 
+def test_the_largest_minimum_and_the_shortest_timeout_count():
+    table = GangTable((Label(),))
+    table.observe(member("a", minimum="1", timeout="60"))
+    table.observe(member("b", minimum="3", timeout="30"))
+    gang = table.of("a")
+    assert (gang.minimum, gang.timeout, gang.is_complete) == (3, 30.0, False)
+    table.forget("b")
+    assert (gang.minimum, gang.timeout, gang.is_complete) == (1, 60.0, True)
+
+
 def test_the_first_rule_that_has_a_key_applies():
     table = GangTable((Label(), Named()))
     table.observe(member("a"))

@@ -6,7 +6,8 @@ from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEventWithH
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.messages import BindFailed, BindFailure, PodDeleted
+from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.messages import BindFailed, BindFailure, Message, PodDeleted, PodObserved, VictimDeleted
 from policyengine.scheduler.queue.node_verdicts import MOST_ASKED
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.driver import Driver, Label, Rule, binds, node, pod
@@ -74,6 +75,25 @@ def test_of_each_tenant_the_first_is_woken_and_shares_say_whose_turn_it_is():
     gone(driver, "a1")
     assert woken(driver, "p", "q", "x", "y") == ["p", "x"]
     assert binds(driver.cycle(1)) == {"x": "a"}
+
+
+def test_where_something_else_becomes_of_the_first_the_next_is_woken():
+    driver = full()
+    waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
+    gone(driver, "a1")
+    driver.send(PodDeleted("default", "p", "p"))
+    assert woken(driver, "q", "r") == ["q"]
+
+
+def test_a_first_that_another_filter_refuses_leaves_the_room_to_the_others():
+    picky = Rule("Picky", lambda pod, name: Code.UNSCHEDULABLE if pod.name == "p" and name == "a" else None)
+    profile = default_profile()
+    driver = full(replace(profile, filters=(*profile.filters, picky)))
+    waiting(driver, *(pod(name, cpu="1") for name in ("p", "q", "r")))
+    gone(driver, "a1")
+    assert woken(driver, "p", "q", "r") == ["p"]
+    assert sorted(binds(driver.cycle()).values()) == ["a", "a"]
+    assert driver.places("p") == ["unschedulable"]
 
 
 def test_a_filter_that_refused_the_pod_too_keeps_it_asleep_until_it_lets_it_pass():
@@ -199,6 +219,47 @@ def test_a_pod_that_the_flush_has_tried_keeps_its_turn():
     assert woken(driver, "p", "q") == ["p"]
 
 
+@pytest.mark.parametrize(
+    "end", [BindFailed("p", BindFailure.REFUSED, "no"), PodObserved(pod("p", cpu="2").deleting().build())]
+)
+@pytest.mark.parametrize("size", ["2", "4"])
+def test_who_was_looked_at_while_a_reservation_held_the_room_is_woken_when_it_is_given_back(end: Message, size: str):
+    driver = Driver().showing(node("a"), standing("a1", "a", "4"))
+    if size == "2":  # is left for whom the reservation is made
+        waiting(driver, pod("p", cpu="2"), pod("q", cpu="2"))
+        driver.see(standing("a2", "a", "2"))
+        gone(driver, "a1")
+        assert binds(driver.cycle(1)) == {"p": "a"}
+    else:  # found the room taken already
+        waiting(driver, pod("q", cpu="4"))
+        gone(driver, "a1")
+        driver.see(standing("a2", "a", "2"), pod("p", cpu="2").priority(1))
+        assert binds(driver.cycle(1)) == {"p": "a"}
+        driver.cycle()
+        driver.wait(30.0)
+        gone(driver, "a2")
+    assert woken(driver, "q") == []
+    driver.send(end)
+    assert woken(driver, "q") == ["q"]
+
+
+def test_a_pod_that_room_is_made_for_in_vain_gives_its_node_up_to_others():
+    driver = Driver().showing(node("a", cpu="6"), standing("v", "a", "3"), standing("w", "a", "1").priority(5))
+    driver.see(pod("q", cpu="4").priority(5))
+    for asked in [one for one in driver.cycle() if isinstance(one, DeleteVictim)]:
+        driver.see(standing("v", "a", "3").deleting())
+        driver.send(VictimDeleted(asked, True))
+    assert dict(driver.state.view.nominated).keys() == {"a"}
+    driver.see(pod("p", cpu="2").priority(10))
+    assert binds(driver.cycle()) == {"p": "a"}
+    driver.wait(30.0)
+    gone(driver, "v")
+    assert binds(driver.cycle()) == {}
+    assert not driver.state.view.nominated
+    driver.see(pod("r", cpu="1"))
+    assert binds(driver.cycle()) == {"r": "a"}
+
+
 def test_of_pods_that_back_off_the_first_in_the_queues_order_gets_the_room_where_it_is_ready_in_time():
     driver = Driver().showing(node("a", pods="99"), standing("a1", "a", "4"))
     driver.see(pod("low", cpu="4").priority(0, "Never"))
@@ -226,6 +287,14 @@ def test_one_event_has_nobody_tried_twice_however_many_find_room_by_it():
         driver.cycle(1)
         driver.wait(2.0)
     assert [driver.told(name).count("attempted") for name in ("alone", "p3")] == [2, 2]
+
+
+def test_the_next_is_woken_where_the_first_has_to_wait_for_its_binding_too():
+    driver = full()
+    waiting(driver, pod("p", cpu="1"), pod("q", cpu="1"))
+    gone(driver, "a1")
+    assert binds(driver.cycle(1)) == {"p": "a"}
+    assert binds(driver.cycle(1)) == {"q": "a"}
 
 
 def test_a_pod_that_is_edited_and_so_not_the_first_any_more_lets_the_first_come_before_others():

@@ -2,6 +2,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
+    WILDCARD,
     ClusterEventWithHint,
     QueueingHint,
 )
@@ -37,6 +38,21 @@ def woken(index, event, old=None, new=None):
     }
 
 
+def test_only_the_plugins_that_refused_a_pod_are_asked():
+    index = wake_ups(registered("A", NODE_ADD), registered("B", ASSIGNED_POD_DELETE))
+    for pod in (refused("a", "A"), refused("b", "B")):
+        index.add(pod, pod.unschedulable_plugins)
+    assert woken(index, NODE_ADD) == {"a": (Strategy.AFTER_BACKOFF, "A")}
+    assert woken(index, ASSIGNED_POD_DELETE) == {"b": (Strategy.AFTER_BACKOFF, "B")}
+
+
+def test_a_pending_plugin_wakes_at_once_and_outdoes_the_others():
+    index = wake_ups(registered("A", NODE_ADD), registered("B", NODE_ADD))
+    pod = refused("p", "A", pending=["B"])
+    index.add(pod, pod.unschedulable_plugins)
+    assert woken(index, NODE_ADD) == {"p": (Strategy.IMMEDIATELY, "B")}
+
+
 def test_a_hint_that_says_skip_leaves_the_pod_and_one_that_fails_wakes_it():
     skips = registered("A", NODE_ADD, lambda pod, old, new: QueueingHint.SKIP)
     fails = registered("B", NODE_ADD, lambda pod, old, new: 1 / 0)
@@ -46,6 +62,15 @@ def test_a_hint_that_says_skip_leaves_the_pod_and_one_that_fails_wakes_it():
     told = "B, whose hint failed: division by zero"
     assert woken(index, NODE_ADD) == {"b": (Strategy.AFTER_BACKOFF, told)}
     assert index.hint(refused("b", "B"), NODE_ADD, None, None) == (Strategy.AFTER_BACKOFF, told)
+
+
+def test_the_hint_sees_the_pod_and_both_objects():
+    seen = []
+    index = wake_ups(registered("A", NODE_ADD, lambda *given: seen.append(given) or QueueingHint.SKIP))
+    pod = refused("a", "A")
+    index.add(pod, pod.unschedulable_plugins)
+    index.woken_by(NODE_ADD, "old", "new")
+    assert seen == [(pod.pod, "old", "new")]
 
 
 def test_pods_with_one_signature_are_asked_about_once():
@@ -85,6 +110,14 @@ def test_a_pod_refused_by_nobody_the_profile_knows_wakes_by_any_event():
     pod = refused("p", "Vanished")
     index.add(pod, pod.unschedulable_plugins)
     assert set(woken(index, ASSIGNED_POD_DELETE)) == {"p"}
+
+
+def test_a_wildcard_registration_wakes_by_any_event():
+    index = wake_ups(registered("A", WILDCARD))
+    pod = refused("p", "A")
+    index.add(pod, pod.unschedulable_plugins)
+    assert set(woken(index, ASSIGNED_POD_DELETE)) == {"p"}
+    assert index.asks_for(ASSIGNED_POD_DELETE)
 
 
 def test_a_removed_pod_leaves_nothing_behind():

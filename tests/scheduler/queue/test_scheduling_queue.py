@@ -148,6 +148,14 @@ def test_a_gate_that_fails_keeps_the_pod_out_and_says_how():
     assert line.pods.get("p").gate_message == 'running PreEnqueue plugin "Gates": division by zero'
 
 
+def test_positions_count_the_pods_that_come_before():
+    line = queue()
+    add(line, info("a"), info("b"), info("c"))
+    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [0, 1, 2]
+    pop(line)
+    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [None, 0, 1]
+
+
 def test_counts_name_every_place():
     line = queue()
     add(line, info("a"), info("b"), info("held", gang="g", min="2"), make_pod("gated").gate("x").info())
