@@ -267,6 +267,12 @@ PLACED = [
     ("function first(a: int): int = a\nlet b = frist(1)", "PE1003", (2, 9)),
     ("let a = 1\nlet b = a(1)", "PE1003", (2, 9)),
     ("function f(a: int): int = 10 / a\nlet b = f(0)", "PE1006", (2, 9)),
+    ('test "t" { given node "a" expect "p" on "a" }', "PE2013", (1, 34)),
+    ('test "t" { given pod "p" { lables: {} } }', "PE2013", (1, 28)),
+    ('test "t" { given node "n" { allocatable: {cpu: 1, cpu: 2} } }', "PE2013", (1, 51)),
+    ('test "t" { given node "n" { ready: true, ready: false } }', "PE2013", (1, 42)),
+    ('test "t" { given node "n" { allocatable: {cpu: "x"} } }', "PE2013", (1, 42)),
+    ('test "t" { given pod "p" expect "p" rejected by "nobody" }', "PE2013", (1, 49)),
 ]
 
 

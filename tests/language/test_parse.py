@@ -210,6 +210,7 @@ IN_POLICY = [
     ('filter "f" { requires a }', "PE0101", 2, 14, "found `requires`, expected `require` or `}`; did you mean `require`?"),
     ('score "s" = 1', "PE0101", 2, 11, "a score needs a weight before `=`, as in `weight 1`, or `tier`"),
     ('score "s" weight 1 when a = 3 = 4', "PE0102", 2, 27, "`=` does not compare; write `==`"),
+    ('score "s" weight w(a = 3) = 4', "PE0102", 2, 22, "`=` does not compare; write `==`"),
     ('score "s" when a weight 1 = 2', "PE0101", 2, 11, "the clauses of a score stand in this order: `weight` or `tier`, `when`, `normalize`, `=`"),
     ('score "s" weight 1 normalize mxa = 2', "PE0101", 2, 30, "found `mxa`, expected `max` or `minmax`; did you mean `max`?"),
     ('gang "g" { kye: a }', "PE0301", 2, 12, "a gang has no field `kye`; did you mean `key`?"),
@@ -223,6 +224,7 @@ IN_POLICY = [
     ("queue { order by a dsc }", "PE0101", 2, 20, None),
     ('filter "f" { require a else "b {c" }', "PE0206", 2, 32, "`{` has no closing `}`; a brace that is meant itself is `{{`"),
     ('filter "f" { require a else "b }" }', "PE0206", 2, 32, "`}` closes nothing here; a brace that is meant itself is `}}`"),
+    ('filter "f" { require a else "{b = c}" }', "PE0102", 2, 33, "`=` does not compare; write `==`"),
     ("filtr \"f\" { require a }", "PE0108", 2, 1, "`filtr` starts no member; did you mean `filter`?"),
     ("frobnicate { a: 1 }", "PE0108", 2, 1, "`frobnicate` starts no member; a policy holds "
      "`scheduler`, `base`, `share`, `use`, `disable`, `param`, `let`, `function`, `queue`, `filter`, `score`, `gang`, "
