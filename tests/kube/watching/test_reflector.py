@@ -27,6 +27,14 @@ from tests.kube.virtual_time import VirtualClock, run
 from tests.kube.watching.follower import Follower, follow, lists, watches
 
 
+def test_a_list_is_followed_by_a_watch_from_its_version() -> None:
+    got = follow(
+        listed(5, config_map("a", 3)), watched(event("ADDED", config_map("b", 6)), event("DELETED", config_map("a", 7)))
+    )
+    assert got.seen == ["a@3", "b@6", "-a"]
+    assert watches(got)[:2] == ["5", "7"]
+
+
 def test_pages_are_asked_for_until_there_is_no_continuation() -> None:
     got = follow(listed(5, config_map("a", 3), continue_="next"), listed(5, config_map("b", 4)))
     assert got.seen == ["a@3", "b@4"]

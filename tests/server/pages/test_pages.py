@@ -10,7 +10,7 @@ from policyengine.policy_compiler import compile_text
 from policyengine.scheduler.messages import BindSucceeded, ProfileReplaced
 from policyengine.server.pages.overview import recent
 from policyengine.server.pages.policy import uses_of
-from policyengine.server.pages.waiting import REST, by_reason
+from policyengine.server.pages.waiting import REASONS, REST, by_reason
 from tests.builders import make_node
 from tests.scheduler.driver import Driver, node, pod
 from tests.scheduler.test_rollout import SHADOW, Rehearsal, only, policy
@@ -271,12 +271,13 @@ async def test_a_candidate_is_shown_with_its_agreement_budget_and_what_differs()
 
 def test_reasons_beyond_the_most_frequent_are_counted_together() -> None:
     driver = Driver()
-    driver.see(*(pod(f"p{number}").scheduler(f"s{number % 2}") for number in range(6)))
-    assert [(one["scheduler"], one["place"], one["count"]) for one in by_reason(driver.state)] == [
-        ("s0", "unserved", 3),
-        ("s1", "unserved", 3),
-    ]
-    assert REST not in str(by_reason(driver.state))
+    waiting = [("s0", reason) for reason in range(REASONS + 3) for _ in range(3 if reason < REASONS else 1)]
+    for number, (scheduler, reason) in enumerate([*waiting, ("s1", 0)]):
+        driver.see(pod(f"p{number}").scheduler(scheduler).condition("PodScheduled", "False", message=f"why {reason}"))
+    first, other = by_reason(driver.state)
+    assert (first["scheduler"], first["place"], first["count"]) == ("s0", "unserved", 3 * REASONS + 3)
+    assert first["reasons"] == [*((f"why {reason}", 3) for reason in range(REASONS)), (REST, 3)]
+    assert (other["scheduler"], other["reasons"]) == ("s1", [("why 0", 1)])
 
 
 @pytest.mark.parametrize(("later", "bound"), [(0.0, 2), (59.0, 2), (61.0, 0)])
