@@ -28,10 +28,39 @@ def show(trial: Trial, *builders: NodeBuilder | PodBuilder) -> None:
         trial.see(PodObserved(built) if isinstance(builder, PodBuilder) else NodeObserved(built))
 
 
+def test_a_pod_that_fits_is_bound_and_seen_to_be() -> None:
+    trial = trial_of(node("a"), pod("p"))
+    trial.settle()
+    assert trial.node_of("p") == "a"
+    assert [(at, bind.uid, bind.node) for at, bind in trial.binds] == [(START, "p", "a")]
+    assert [event.reason for _, event in trial.events] == ["Scheduled"]
+    assert trial.state.place("p") == "bound"
+    validate(trial.state)
+
+
 def test_nothing_runs_before_it_is_asked_to() -> None:
     trial = trial_of(node("a"), pod("p"))
     assert trial.node_of("p") == ""
     assert trial.popped == []
+
+
+def test_a_pod_that_fits_nowhere_is_refused_with_the_reason() -> None:
+    trial = trial_of(node("a", cpu="1"), pod("p", cpu="2"))
+    trial.settle()
+    assert trial.node_of("p") == ""
+    assert trial.refusal("p").startswith("0/1 nodes are available: 1 Insufficient cpu")
+    assert [line.what for line in trial.timeline("p")] == ["queued", "attempted", "refused"]
+    assert trial.cluster.pods["p"].status.conditions[0].reason == "Unschedulable"
+
+
+def test_a_pod_refused_is_tried_again_once_there_is_room() -> None:
+    trial = trial_of(node("a", cpu="1"), pod("p", cpu="2"))
+    trial.settle()
+    show(trial, node("b", cpu="4"))
+    trial.settle()
+    assert trial.node_of("p") == "b"
+    assert trial.refusal("p") == ""
+    assert trial.popped == ["p", "p"]
 
 
 def test_time_passes_only_when_told_and_a_gang_member_waits_meanwhile() -> None:
