@@ -162,6 +162,13 @@ async def test_every_question_is_answered(editor: Editor):
     assert tokens.data  # type: ignore[attr-defined]
 
 
+async def test_a_range_that_ends_before_it_begins_is_the_place_of_its_beginning(editor: Editor):
+    document = editor.open("a.policy", 'policy "p" {\n  filter "f" { require nod.ready }\n}\n')
+    backward = lsp.Range(lsp.Position(1, 25), lsp.Position(0, 0))
+    asked = lsp.CodeActionParams(document, backward, lsp.CodeActionContext([]))
+    assert "`node`" in str(await editor.ask(lsp.TEXT_DOCUMENT_CODE_ACTION, asked))
+
+
 async def test_what_cannot_be_answered_is_said_or_empty_and_a_closed_text_has_no_findings(editor: Editor):
     document = editor.open("a.policy", 'policy "p" {\n  let a = 1\n  let b = a\n}\n')
     params = lsp.RenameParams(new_name="b", text_document=document, position=lsp.Position(1, 6))
