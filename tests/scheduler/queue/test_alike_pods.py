@@ -44,3 +44,14 @@ def test_whoever_comes_after_another_in_the_queues_order_and_by_its_backoff_cann
     pods = [waiting(name, 0, until) for name, until in enumerate((15.0, 8.0, 9.0))]
     assert [pod.uid for pod in in_front(pods, 7.0)] == ["1", "0"]
     assert [pod.uid for pod in in_front(pods, 16.0)] == ["0"]
+
+
+def test_a_pod_that_was_looked_at_waits_for_a_reservation_made_before_to_be_given_back():
+    alike, undone = AlikePods(), Happening(None, None, None, undoes=6, number=1)
+    alike.add(waiting(0, 5, 0.0))
+    assert alike.helped_by(undone) == []
+    alike.seen = 6
+    assert [pod.uid for pod in alike.helped_by(undone)] == ["0"]
+    pod = alike.any()
+    alike.remove("0")
+    assert pod.seen == 6, "wherever it waits next"

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,3 +67,10 @@ def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
         for uid, events in seen.items():
             assert [happening.new for happening in in_flight.events_since_start(uid)] == events
         assert len(in_flight._events) == max(map(len, seen.values()), default=0)
+
+
+def test_a_pod_has_one_attempt_at_a_time():
+    in_flight = InFlightPods()
+    in_flight.start(PODS[0])
+    with pytest.raises(AssertionError, match="in flight already"):
+        in_flight.start(PODS[0])
