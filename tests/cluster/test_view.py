@@ -61,6 +61,13 @@ def test_a_pod_assumed_on_one_node_and_bound_to_another_is_adopted_there(view):
     assert (cpu(view, "a"), cpu(view, "b")) == (0, 1000)
 
 
+def test_an_update_that_does_not_know_of_the_binding_leaves_the_pod_assumed(view):
+    observe(view, make_pod("p").version(1).req(cpu="1"))
+    view.assume("p", "a")
+    observe(view, make_pod("p").version(2).req(cpu="2").label("k", "v"))
+    assert (view.pods["p"].state, view.pods["p"].node_name, cpu(view, "a")) == (PodState.ASSUMED, "a", 2000)
+
+
 def test_assuming_what_is_not_pending_or_on_no_node_is_a_bug(view):
     observe(view, make_pod("p").node("a"))
     observe(view, make_pod("q"))
