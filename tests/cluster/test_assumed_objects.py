@@ -46,6 +46,12 @@ def test_another_version_ends_it_and_the_same_one_does_not() -> None:
     assert (shown(view), assumption_owners(view), view.revert_objects("p")) == ("", set(), [])
 
 
+def test_a_deletion_ends_it() -> None:
+    view = started()
+    view.remove_object(KIND, "v")
+    assert (view.revert_objects("p"), "v" in view.objects(PersistentVolume)) == ([], False)
+
+
 @pytest.mark.parametrize("item", [volume("v", 2, taken_by="d"), volume("v", 1, taken_by="d"), volume("gone", 1)])
 def test_what_is_gone_changed_or_assumed_already_cannot_be_assumed(item: object) -> None:
     view = started()
