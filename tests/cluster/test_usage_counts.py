@@ -23,6 +23,17 @@ def view_with(*nodes: str) -> ClusterView:
     return view
 
 
+def test_only_pods_with_a_node_count_and_pods_count_themselves() -> None:
+    view, grouping = view_with("n"), ByTeam()
+    counts = view.usage_counts(grouping)
+    view.add_or_update_pod(make_pod("p").req(cpu="2").build())
+    assert counts.used("default") == {}
+    view.assume("p", "n")
+    assert counts.used("default") == {"cpu": 2000, "pods": 1}
+    view.forget("p")
+    assert counts.used("default") == {}
+
+
 def test_a_tally_asked_for_late_counts_what_is_there() -> None:
     view = view_with("n")
     view.add_or_update_pod(make_pod("p").req(cpu="2").node("n").label("team", "a").build())
@@ -30,6 +41,17 @@ def test_a_tally_asked_for_late_counts_what_is_there() -> None:
     grouping = ByTeam()
     assert view.usage_counts(grouping).used("a") == {"cpu": 3000, "pods": 2}
     assert view.usage_counts(grouping) is view.usage_counts(grouping)
+
+
+def test_a_hypothetical_view_counts_as_it_would() -> None:
+    view, grouping = view_with("n"), ByTeam()
+    view.add_or_update_pod(make_pod("p").req(cpu="2").node("n").build())
+    view.add_or_update_pod(make_pod("q").req(cpu="1").build())
+    counts = view.usage_counts(grouping)
+    with view.hypothetically(remove=["p"], add=[("q", "n")]):
+        assert counts.used("default") == {"cpu": 1000, "pods": 1}
+        validate_view(view)
+    assert counts.used("default") == {"cpu": 2000, "pods": 1}
 
 
 def test_a_tally_goes_with_its_grouping() -> None:
