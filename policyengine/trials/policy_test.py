@@ -165,7 +165,7 @@ def mutate(
         if isinstance(changed.compiled({}, None), Diagnostic):
             continue  # a plugin refuses the arguments that are left, so there is nothing to notice
         tried += 1
-        if all(outcome.passed for one in tested for outcome in run_tests(replaced(one, policy=mutant.policy))):
+        if all(outcome.passed for one in tested for outcome in run_tests(replaced(one, policy=changed.policy))):
             survivors.append(mutant)
     return Mutation(tried, len(found), tuple(survivors))
 

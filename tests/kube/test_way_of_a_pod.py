@@ -22,7 +22,7 @@ from tests.kube.test_runner import World, scene
 PACKAGE = Path(policyengine.__file__).parent
 DOC = PACKAGE.parent / "docs" / "architecture.md"
 LEFT_OUT = re.compile(
-    r"(plugins|cluster|simulator)/.*|framework/(status|profile)|scheduler/(reservations|queue/queued_pods)"
+    r"(plugins|cluster|simulator)/.*|framework/(status|profile|plugin)|scheduler/(reservations|queue/queued_pods)"
 )
 """Plugins, what a cluster is kept in, what stands in for the server, and records that are handed on."""
 NAME = "watched"

@@ -94,7 +94,7 @@ async def test_an_answer_is_a_sentence_and_html_in_which_names_are_text() -> Non
             assert "answer" in await post(session, own, {"ask": "hover", "policy": POLICY, "at": place})
 
 
-ENDLESS = "nodes: [{name: n, count: 90}]\npods: [{name: p, every: 1s, until: 30d, runs: 20s}]"
+ENDLESS = "nodes: [{name: n, count: 90}]\npods: [{name: p, every: 1s, until: 11d, runs: 20s}]"
 
 
 async def test_a_slow_text_is_ended_and_others_are_answered_meanwhile(

@@ -44,7 +44,7 @@ async def test_a_finding_brings_its_fixes(limited: LimitedWork) -> None:
     assert actions and all(action["edits"] and action["title"] for action in actions)
 
 
-ENDLESS = "nodes: [{name: n, count: 100}]\npods: [{name: p, every: 1s, until: 30d, runs: 20s}]"
+ENDLESS = "nodes: [{name: n, count: 100}]\npods: [{name: p, every: 1s, until: 11d, runs: 20s}]"
 
 
 async def test_a_scenario_without_end_is_ended_by_its_limit_of_cpu_time(limited: LimitedWork) -> None:
