@@ -18,7 +18,9 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.affinity.node_affinity import NodeAffinity
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
-from policyengine.plugins.node_state.node_checks import NodeDeclaredFeatures, NodePorts, NodeUnschedulable
+from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures
+from policyengine.plugins.node_state.node_ports import NodePorts
+from policyengine.plugins.node_state.node_unschedulable import NodeUnschedulable
 from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated

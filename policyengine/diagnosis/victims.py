@@ -22,7 +22,7 @@ from policyengine.diagnosis.what_if import Attempt, Change, WhatIf, waiting_mate
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_node_with_nominated
 from policyengine.framework.status import Code, Rows
-from policyengine.plugins.node_state.node_checks import collide
+from policyengine.plugins.node_state.node_ports import collide
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.preemptible import Preemptible, Unit
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, select_victims

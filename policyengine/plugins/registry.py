@@ -20,7 +20,10 @@ from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.affinity.node_affinity import NodeAffinity
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
 from policyengine.plugins.node_state.image_locality import ImageLocality
-from policyengine.plugins.node_state.node_checks import NodeDeclaredFeatures, NodeName, NodePorts, NodeUnschedulable
+from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures
+from policyengine.plugins.node_state.node_name import NodeName
+from policyengine.plugins.node_state.node_ports import NodePorts
+from policyengine.plugins.node_state.node_unschedulable import NodeUnschedulable
 from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation

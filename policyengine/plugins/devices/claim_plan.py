@@ -1,8 +1,6 @@
-"""What is written of a pod's claims: the allocation made of the devices that the search gave, and, between Reserve and
-Bind, the patches of the claims, and whether their devices are ready.
+"""DynamicResources between Reserve and Bind: the patches of the pod's claims, and whether its devices are ready.
 
-Source: dynamic-resource-allocation's structured allocator (Allocate, createNodeSelector) and kube-scheduler's
-dynamicresources (bindClaim, PreBind), v1.36: the finalizer first, by an update of its own,
+Source: kube-scheduler's dynamicresources (bindClaim, PreBind), v1.36: the finalizer first, by an update of its own,
 then the allocation together with the pod among the claim's users, which it leaves if it is not bound after all
 (Unreserve). Pods that share a claim write to it in any order, whatever else has changed in it: each adds itself, and
 the allocation, which the server lets nobody change (`ValidateResourceClaimStatusUpdate`, v1.36), is the same in all.
@@ -12,25 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Final
-from uuid import UUID
 
 import msgspec
 import numpy as np
 
 from policyengine.cluster.device_objects import (
     AllocationResult,
-    DeviceAllocationResult,
-    DeviceConfiguration,
     DeviceRequest,
-    DeviceRequestAllocationResult,
     ExactDeviceRequest,
     ResourceClaim,
 )
 from policyengine.cluster.kinds import PODS
-from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
-from policyengine.cluster.objects import SelectorRequirement, Wire
+from policyengine.cluster.objects import Wire
 from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
@@ -38,85 +30,12 @@ from policyengine.framework.reservation import Announcement, ObjectPatch, Plan
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.devices.binding_conditions import LATE, late_in, must_be_ready, readiness
 from policyengine.plugins.devices.claim_state import CLAIM, is_reserved_for
-from policyengine.plugins.devices.device_request import EXACT_COUNT, AllocationError, Wanted
-from policyengine.plugins.devices.device_search import Given
+from policyengine.plugins.devices.device_request import EXACT_COUNT
 from policyengine.plugins.devices.extended_claim import ContainerRequest, is_made
 from policyengine.plugins.selectors.node_selector import compile_selector
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _ALLOCATED_AT: Final = ("status", "allocation", "allocationTimestamp")
-
-
-def allocation_result(claim: ResourceClaim, given: Sequence[Given], node_name: str) -> AllocationResult:
-    """The allocation of the claim for a pod on the node.
-
-    Raises:
-        AllocationError: a slice's node selector has several terms.
-    """
-    results = tuple(_result(claim, place, one) for place, one in enumerate(given))
-    devices = DeviceAllocationResult(results=results, config=tuple(_configuration(claim, given)))
-    return AllocationResult(devices=devices, node_selector=_node_selector(given, node_name))
-
-
-def _result(claim: ResourceClaim, place: int, one: Given) -> DeviceRequestAllocationResult:
-    driver, pool, device = one.source.device.id
-    shared = one.source.device.device.allow_multiple_allocations
-    return DeviceRequestAllocationResult(
-        request=one.wanted.name,
-        driver=driver,
-        pool=pool,
-        device=device,
-        admin_access=one.wanted.admin_access,
-        tolerations=one.wanted.source.tolerations,
-        share_id=_share_id(claim, place, one) if shared else None,
-        consumed_capacity=dict(one.consumed) if shared else {},
-        binding_conditions=one.source.device.device.binding_conditions,
-        binding_failure_conditions=one.source.device.device.binding_failure_conditions,
-    )
-
-
-def _share_id(claim: ResourceClaim, place: int, one: Given) -> str:
-    """A UUID of this share and no other: the same decision has the same one."""
-    text = "\0".join((claim.metadata.uid, claim.metadata.key, str(place), *one.source.device.id))
-    return str(UUID(bytes=blake2b(text.encode(), digest_size=16).digest(), version=4))
-
-
-def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[DeviceConfiguration]:
-    """The classes' parameters, each class once, then those of the claim: once for each request that they name."""
-    chosen = list(dict.fromkeys(one.wanted for one in given))
-    by_class: dict[str, list[Wanted]] = {}
-    for wanted in chosen:
-        by_class.setdefault(wanted.device_class.metadata.name, []).append(wanted)
-    for users in by_class.values():
-        for source in users[0].device_class.spec.config:
-            names = tuple(wanted.name for wanted in users)
-            yield DeviceConfiguration(source="FromClass", requests=names, opaque=source.opaque)
-    for own in claim.spec.devices.config:
-        concerned = [one for one in chosen if one.request in own.requests or one.name in own.requests]
-        for _ in concerned if own.requests else (None,):
-            yield DeviceConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)
-
-
-def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:
-    """From which nodes all the devices are reached; None means from all."""
-    labels: list[SelectorRequirement] = []
-    fields: list[SelectorRequirement] = []
-    for one in given:
-        device = one.source.device.device
-        reach = device if one.source.slice.spec.per_device_node_selection else one.source.slice.spec
-        if reach.node_name or device.binds_to_node:
-            only = SelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
-            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
-        terms = reach.node_selector.node_selector_terms if reach.node_selector is not None else ()
-        if len(terms) > 1:
-            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
-        for term in terms:
-            labels += [each for each in term.match_expressions if each not in labels]
-            fields += [each for each in term.match_fields if each not in fields]
-    if not labels and not fields:
-        return None
-    whole = NodeSelectorTerm(match_expressions=tuple(labels), match_fields=tuple(fields))
-    return NodeSelector(node_selector_terms=(whole,))
 
 
 def claims_plan(

@@ -33,14 +33,9 @@ from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
+from policyengine.plugins.devices.allocation import allocation_result
 from policyengine.plugins.devices.binding_conditions import TIMEOUT, is_unavailable
-from policyengine.plugins.devices.claim_plan import (
-    allocation_result,
-    check_claims_plan,
-    claims_plan,
-    deallocation,
-    removal,
-)
+from policyengine.plugins.devices.claim_plan import check_claims_plan, claims_plan, deallocation, removal
 from policyengine.plugins.devices.claim_state import (
     CLAIM,
     CLASS,

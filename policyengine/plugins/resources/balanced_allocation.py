@@ -23,7 +23,7 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.resources.scoring_strategy import Asked, ScoredResources, read_resources
+from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
 
 Balances = NDArray[np.int32]
 Fractions = NDArray[np.float64]

@@ -29,7 +29,8 @@ from policyengine.framework.plugin import Reads
 from policyengine.framework.plugin_entry import schema_of
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.extended_resources import IMPLICIT, backed_resources
-from policyengine.plugins.resources.scoring_strategy import PODS, STRATEGY_NAMES, STRATEGY_SCHEMA, Asked, read_strategy
+from policyengine.plugins.resources.amounts import PODS, Asked
+from policyengine.plugins.resources.scoring_strategy import STRATEGY_NAMES, STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 CLASS: Final = DeviceClass.__name__

@@ -8,7 +8,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Code
-from policyengine.plugins.node_state.node_checks import NodeDeclaredFeatures, required_features
+from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures, required_features
 from tests.builders import PodBuilder, make_node, make_pod
 
 RESTART_ALL, USER_NAMESPACES = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
