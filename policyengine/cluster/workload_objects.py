@@ -30,8 +30,11 @@ class Service(Wire, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationController(Service, frozen=True):
-    """A replication controller; of what is read it has just what a service has."""
+class ReplicationController(Wire, frozen=True):
+    """A replication controller."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpec = ServiceSpec()
 
 
 class SelectorSpec(Wire, frozen=True):
@@ -120,21 +123,17 @@ class DefinitionSpec(Wire, frozen=True):
     versions: tuple[DefinedVersion, ...] = ()
 
 
-class Condition(Wire, frozen=True):
-    """metav1.Condition, whole: the list that it stands in may be written back."""
+class DefinitionCondition(Wire, frozen=True):
+    """`Established` and `True` once the kind is served; its other fields, whatever they hold, are not read."""
 
     type: str = ""
     status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: Int64 = 0
 
 
 class DefinitionStatus(Wire, frozen=True):
-    """What became of a definition: `Established` and `True` once the kind is served."""
+    """What became of a definition."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[DefinitionCondition, ...] = ()
 
 
 class CustomResourceDefinition(Wire, frozen=True):
@@ -146,7 +145,7 @@ class CustomResourceDefinition(Wire, frozen=True):
 
     def serves(self, versions: Collection[str]) -> bool:
         """Whether the server has taken it over, and it is to stay, in one of these versions."""
-        established = any((one.type, one.status) == ("Established", "True") for one in self.status.conditions)
+        established = DefinitionCondition("Established", "True") in self.status.conditions
         served = any(one.served and one.name in versions for one in self.spec.versions)
         return established and served and self.metadata.deletion_timestamp is None
 
@@ -217,6 +216,17 @@ class NativePodGroupSpec(Wire, frozen=True):
     disruption_mode: str | dict[str, object] = ""
     """Pod, or PodGroup: evicted together. 1.37 writes `{single: {}}` and `{all: {}}`."""
     priority: Int64 | None = None
+
+
+class Condition(Wire, frozen=True):
+    """metav1.Condition, whole: the list that it stands in is written back."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: Int64 = 0
 
 
 class NativePodGroupStatus(Wire, frozen=True):

@@ -6,16 +6,12 @@ import logging
 import os
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from policyengine.clock import SystemClock
 from policyengine.commands import options
 from policyengine.commands.policies import load_profiles
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_PORT = 80
 LEVELS = {

@@ -99,13 +99,8 @@ def _pods(ctx: click.Context, argument: click.Parameter, incomplete: str) -> lis
         known = [
             key.partition("/") for page in pages(server, _flags(ctx)["leases"], "/debug/queue") for key in page["pods"]
         ]
-    except (
-        AccessDenied,
-        Unreachable,
-        ConfigError,
-        options.UnusableInput,
-    ):  # a shell that completes has nowhere to show it
-        return []
+    except (AccessDenied, Unreachable, ConfigError, options.UnusableInput):
+        return []  # a shell that completes has nowhere to show it
     return [CompletionItem(name) for where, _, name in known if where == namespace and name.startswith(incomplete)]
 
 

@@ -140,8 +140,10 @@ class Quotas:
 
         def amended(one: Quota) -> Quota:
             one = self._amended(one)
+            if one.group != quota.group:
+                return one
             others: dict[str, Any] = {bound: {**getattr(one, bound), **amounts}}
-            return replace(one, **others) if one.group == quota.group else one
+            return replace(one, **others)
 
         return Quotas(self.rules, self._parts, amended)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from random import Random
 from typing import Any
 
@@ -249,14 +250,14 @@ class _Reader:
             elif count is None and min(until, self._ends) == float("inf"):
                 self._report(f"`{said['name']}` comes for ever; give `count`, `until` or a `duration`", place)
             elif count is None and (times := (min(until, self._ends) - at) / mean) > MOST_ARRIVALS:
-                self._report(f"`{said['name']}` comes {times:,.0f} times; the most is {MOST_ARRIVALS:,}", place)
+                self._report(f"`{said['name']}` comes about {times:,.0f} times; the most is {MOST_ARRIVALS:,}", place)
         return Arrival(at, gap, count, until)
 
 
 def seconds(value: Any, place: Place) -> float:
     """A duration's seconds. Raises `ScenarioError`."""
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and isfinite(value):
         return float(value)
-    if not _DURATION.fullmatch(value):
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
         raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, value))

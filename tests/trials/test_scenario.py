@@ -41,7 +41,8 @@ def test_the_schema_is_a_schema() -> None:
         (NODES + "pods: [{name: p, at: -1}]", "line 2, column 22: `pods.0.at`: -1 is less than the minimum of 0"),
         (NODES + "pods: [{name: p, runs: {mean: 1s}}]", "`pods.0.runs`: wanted is a duration; or {exponential: MEAN}"),
         (NODES + "pods: [{name: p, every: 1s}]", "line 2, column 8: `p` comes for ever; give `count`, `until`"),
-        (NODES + "pods: [{name: p, every: 1ms, until: 1h}]", "`p` comes 3,600,000 times; the most is 1,000,000"),
+        (NODES + "pods: [{name: p, every: 1ms, until: 1h}]", "`p` comes about 3,600,000 times; the most is 1,000,000"),
+        (NODES + "pods: [{name: p, every: .nan, until: 1h}]", "line 2, column 25: `nan` is no duration"),
         (NODES + PODS + "duration: 5m", "line 3, column 11: `5m` is no duration; write 90s, 5min, 2h30min or 1d"),
         (
             "nodes: [{name: n, allocatable: {cpu: -4}}]\n" + PODS,

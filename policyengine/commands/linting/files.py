@@ -39,7 +39,8 @@ def settings_for(folder: Path) -> Settings:
     Raises:
         SettingsError: the file with the settings cannot be read, or they make no sense.
     """
-    for above in (folder.resolve(), *folder.resolve().parents):
+    whole = folder.resolve()
+    for above in (whole, *whole.parents):
         for name, section in _SECTIONS.items():
             place = above / name
             table = _section(place, section) if regular_file.is_file(place) else None

@@ -54,6 +54,10 @@ def _cpu(given: Any) -> str:
         raise ConversionError(f"`defaultRequests.cpu`: {error}") from None
 
 
+def _flag(given: Any) -> str:
+    return "true" if given else "false"
+
+
 _STATISTICS = "`policyengine annotate` writes the statistics that it reads to the nodes"
 SHIPPED: Mapping[str, Shipped] = {
     "riya": Shipped("riya", "others"),
@@ -79,7 +83,7 @@ SHIPPED: Mapping[str, Shipped] = {
         },
         needs=_STATISTICS,
     ),
-    "NodeNumber": Shipped("nodenumber", "nodeNumber", {"reverse": ("reverse", lambda given: str(given).lower())}),
+    "NodeNumber": Shipped("nodenumber", "nodeNumber", {"reverse": ("reverse", _flag)}),
 }
 POD_GROUPS = Shipped("pod-groups", "others", values={"permitWaitingTime": "5min"})
 """kube-scheduler's own plugins for pod groups; how long a part of a group may hold room is theirs (v1.36)."""

@@ -56,6 +56,7 @@ class ConfigMapSource(PolicySource):
         self.texts = {key: text for key, text in sorted(data.items()) if _counts(key)}
         self.unusable = _unusable(data, config_map.binary_data)
         canonical = json.dumps(self.texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        # A text may hold half of a surrogate pair, which is no UTF-8: it is refused where it is read, not here.
         self.version = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         self.written_settings = annotated_settings(annotations)
         self.status = status = _status_in(annotations.get(STATUS, ""))

@@ -18,9 +18,7 @@ from policyengine.simulator.api_server.access.authentication import (
 )
 from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.access.rbac import Authorizer
-from policyengine.simulator.api_server.decoding.bodies import (
-    read_object,
-)
+from policyengine.simulator.api_server.decoding.bodies import read_object
 from policyengine.simulator.api_server.http_requests import ADMIN, Request, RequestInfo, Response, User, json_response
 from policyengine.simulator.api_server.kinds.api_types import FOLDER
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page

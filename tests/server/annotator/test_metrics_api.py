@@ -56,7 +56,8 @@ async def free(*answers: tuple[int, Any]) -> tuple[dict[str, float], dict[str, f
     nodes: dict[str, MeasuredNode] = {name: node(name) for name in ("a", "b")}
     found = await MetricsServer(Client(Aggregated(*answers)), 60.0).measure(START, nodes)
     assert found.problems == ()
-    return tuple({name: samples[-1][1] for name, samples in kind.items()} for kind in found.windows.values())  # type: ignore[return-value]
+    cpu, memory = ({name: samples[-1][1] for name, samples in kind.items()} for kind in found.windows.values())
+    return cpu, memory
 
 
 async def test_nanocores_and_kibibytes_are_read_as_metrics_server_writes_them() -> None:
